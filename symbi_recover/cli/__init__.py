@@ -1,0 +1,1 @@
+"""The front door: command lines become library calls."""

@@ -1,0 +1,1 @@
+"""The vocabulary: pure values, no I/O, no clock."""

@@ -1,0 +1,35 @@
+"""The registry of finding and failure codes, one module for each kind of evidence."""
+
+from symbi_recover.core.codes import (
+    cli,
+    cron,
+    evidence,
+    invocation,
+    journal,
+    lease,
+    ledger,
+    publication,
+    retirement,
+)
+from symbi_recover.core.findings import Code, Finding
+
+_PARTS = (cli, cron, evidence, invocation, journal, lease, ledger, publication, retirement)
+
+
+def _merged() -> dict[str, Code]:
+    codes: dict[str, Code] = {}
+    for part in _PARTS:
+        twice = codes.keys() & part.CODES.keys()
+        if twice:
+            raise ValueError(f"code registered twice: {sorted(twice)}")
+        codes |= part.CODES
+    return dict(sorted(codes.items()))
+
+
+CODES = _merged()
+"""Every code, sorted by name."""
+
+
+def finding(code: str, message: str, **where: object) -> Finding:
+    """A finding with the severity that the registry gives to `code`; KeyError for an unregistered code."""
+    return Finding(code=code, severity=CODES[code].severity, message=message, **where)  # type: ignore[arg-type]

@@ -1,0 +1,5 @@
+"""Codes of the evidence part."""
+
+from symbi_recover.core.findings import Code
+
+CODES: dict[str, Code] = {}

@@ -1,0 +1,66 @@
+"""The one error tree: "could not", as opposed to "found something wrong".
+
+An error is one sentence, a stable code from `core/codes/`, where it happened, and what to do next. Bad evidence
+is a `Finding`; only the runtime-compatible commands, whose contract is to stop at the first fault, turn a
+finding into a failure.
+"""
+
+from typing import ClassVar
+
+from symbi_recover.core.exits import Exit
+
+
+class RecoverError(Exception):
+    """Base of all errors that a user may see."""
+
+    exit: ClassVar[Exit] = Exit.REFUSED
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        path: str | None = None,
+        record: int | None = None,
+        offset: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        """Describe the failure.
+
+        Args:
+            code: registered in `core/codes/`.
+            message: one sentence without final stop; may hold text from evidence, so renderers escape it.
+            path: the file concerned.
+            record: line number in it, from 0.
+            offset: byte offset in it.
+            hint: next step, where the registry's own is not the best one.
+        """
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.path = path
+        self.record = record
+        self.offset = offset
+        self.hint = hint
+
+
+class RefusedError(RecoverError):
+    """The evidence was examined and cannot be accepted, or a command failed."""
+
+
+class UnexaminedError(RecoverError):
+    """The evidence could not be examined."""
+
+    exit = Exit.UNEXAMINED
+
+
+class StaleError(RecoverError):
+    """A write was refused because the world is not as it was reviewed."""
+
+    exit = Exit.STALE
+
+
+class MisuseError(RecoverError):
+    """The command line or a file of the operator's own was not usable."""
+
+    exit = Exit.USAGE

@@ -1,0 +1,1 @@
+"""The reading room: opens evidence without changing it, and judges it."""

@@ -1,0 +1,1 @@
+"""What the Docker daemon and the kernel answer, asked without changing anything."""

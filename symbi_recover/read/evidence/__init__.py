@@ -1,0 +1,1 @@
+"""Where evidence lies and how it is opened."""

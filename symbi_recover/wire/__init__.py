@@ -1,0 +1,1 @@
+"""The translator: bytes to typed values and back, as pure functions."""

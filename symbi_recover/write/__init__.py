@@ -1,0 +1,1 @@
+"""The workshop: the only room that changes anything."""
