@@ -12,7 +12,7 @@ from tests.support.writer.text import ABSENT, plain_hash
 
 def tool_effect(effect: Event, fingerprint: str = FINGERPRINT, **fields: Any) -> Event:
     """Return `ToolEffect` around a nested effect."""
-    return _event(
+    return event_value(
         "ToolEffect", {"run_key": RUN_KEY, "call_fingerprint": fingerprint, "effect": effect}, fields
     )
 

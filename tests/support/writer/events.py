@@ -1,9 +1,9 @@
 """Event values of a run journal with realistic defaults (journal.md sections 10 and 11).
 
 One function per event, named as in the format but in snake case; nested effects are in `effects`, inference and
-budgets in `inference`. Each takes the identifiers
-that tests vary by position, and any member by keyword: a keyword replaces the default, adds an unknown member,
-or with ABSENT removes one. The values are plain JSON; `JournalWriter.append` puts them into canonical text.
+budgets in `inference`. Each takes the identifiers that tests vary by position, and any member by keyword: a
+keyword replaces the default, adds an unknown member, or with ABSENT removes one. The values are plain JSON;
+`JournalWriter.append` puts them into canonical text.
 """
 
 from typing import Any

@@ -8,7 +8,6 @@ it will happily sign a second start or a wrong sequence, since forgeries are wha
 
 import base64
 import hashlib
-import os
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +130,7 @@ class JournalWriter:
     def write(self, path: Path, mode: int = 0o600) -> Path:
         """Write the file as it stands, replacing an older state of it. Returns the path."""
         path.write_bytes(self.data())
-        os.chmod(path, mode)  # noqa: PTH101 - one spelling for files and folders in this package
+        path.chmod(mode)
         return path
 
     def reference(self, path: Path | str) -> dict[str, Any]:

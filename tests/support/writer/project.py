@@ -3,7 +3,6 @@
 `make_project` lays them out with the modes the runtime uses; `put` writes one file with a mode.
 """
 
-import os
 from pathlib import Path
 
 from tests.support.writer.text import SEED, public_key
@@ -12,7 +11,7 @@ from tests.support.writer.text import SEED, public_key
 def put(path: Path, data: bytes, mode: int = 0o600) -> Path:
     """Write a file with a mode, whatever the umask says. Returns the path."""
     path.write_bytes(data)
-    os.chmod(path, mode)  # noqa: PTH101 - one spelling for files and folders in this package
+    path.chmod(mode)
     return path
 
 
@@ -47,7 +46,7 @@ def make_project(root: Path, seed: bytes = SEED, *, key: bool = True, lock: bool
     project = Project(root.resolve(), seed)
     for folder in (project.state, project.governed, project.invocations):
         folder.mkdir()
-        os.chmod(folder, 0o700)  # noqa: PTH101 - one spelling for files and folders in this package
+        folder.chmod(0o700)
     if key:
         put(project.key, seed)
     if lock:

@@ -5,7 +5,6 @@ invocation's journal, and goes on as far as asked: rename, finished record. The 
 by `Invocation.write` afterwards. Receipts come in both member orders of `created_files`.
 """
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -196,7 +195,7 @@ def prepare_publication(
     """
     if not parent.exists():
         parent.mkdir()
-        os.chmod(parent, 0o755)  # noqa: PTH101 - one spelling for files and folders in this package
+        parent.chmod(0o755)
     parent = parent.resolve()
     used = call or begin_call(invocation.journal)
     candidate = put(parent / candidate_name(publication_id), content, mode)
