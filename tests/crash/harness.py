@@ -1,0 +1,425 @@
+"""Disturbs a command at every system call and judges what is left: the one module that scenario files import.
+
+A `Scenario` says how to prepare a world, which command to run in it, and how to compare. `check_kills` and
+`check_faults` then do, for every point of the matrix or for a bounded sample of it, each time in a fresh world:
+
+1. run the command with the one disturbance, and judge its exit code, its stderr and what it claims;
+2. judge the state in between (`allowed_between`) and that no evidence byte has changed;
+3. run the same command again, undisturbed; it must end as it does without any disturbance;
+4. compare the final state and the evidence once more.
+
+Before that, two undisturbed runs in one world set the standard, and two recordings must agree call by call.
+All failures are collected, each with its point and the command that repeats it; nothing stops at the first.
+
+It does not say whether the standard itself is right: that is for ordinary tests. It does not know the product.
+"""
+
+import hashlib
+import shutil
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+
+from msgspec import Struct
+
+from tests.crash.order import assert_durable_order, assert_no_overwrite, assert_nothing_unsynced
+from tests.crash.points import ERRNOS, fault_points, kill_points, sample_faults, sample_kills
+from tests.crash.run import (
+    TIMEOUT,
+    Kind,
+    Outcome,
+    Point,
+    Trace,
+    Workspace,
+    differences,
+    environment,
+    missing_strace,
+    record,
+    run_plain,
+    run_with,
+)
+
+__all__ = [
+    "ERRNOS",
+    "Failure",
+    "Kind",
+    "Outcome",
+    "Point",
+    "Result",
+    "Scenario",
+    "Trace",
+    "Workspace",
+    "assert_durable_order",
+    "assert_no_overwrite",
+    "assert_nothing_unsynced",
+    "check_faults",
+    "check_kills",
+    "check_points",
+    "fault_points",
+    "file_hashes",
+    "kill_points",
+    "missing_strace",
+    "record",
+    "record_scenario",
+    "run_with",
+]
+
+EXITS = frozenset({0, 1, 2, 3, 4, 64})
+"""How a disturbed command may end. 70 is a defect, and 120 is the interpreter's word for a stdout it could not flush."""
+
+_NO_TRACES = (b"Traceback (most recent call last)", b"Exception ignored in")
+_LOST_WRITES = frozenset({"EIO", "ENOSPC", "EDQUOT"})
+
+
+class Scenario(ABC):
+    """One command, the world it needs, and how the outcome is judged.
+
+    Everything here is called from worker threads, each time with another world; keep no state in the object.
+    """
+
+    name: str
+    stdin: bytes = b""
+    timeout: float = TIMEOUT
+
+    @abstractmethod
+    def prepare(self, tmp: Path) -> Workspace:
+        """Make a fresh world below the empty folder `tmp`. Inodes are new each time, so record them here."""
+
+    @abstractmethod
+    def command(self, workspace: Workspace) -> Sequence[str]:
+        """The command line. It must be the same, and of the same length, for every world but for the folder."""
+
+    @abstractmethod
+    def final_state(self, workspace: Workspace) -> object:
+        """What must be equal at the end, as a value with `==`: names and contents without times, inodes or folder."""
+
+    @abstractmethod
+    def evidence(self, workspace: Workspace) -> Mapping[str, str]:
+        """Name -> hash of everything that must never change (see `file_hashes`)."""
+
+    def allowed_between(self, workspace: Workspace) -> None:  # noqa: B027 - optional
+        """Raise AssertionError when the state that a kill left is not one of the named, permitted ones."""
+
+    def allowed_after_fault(self, workspace: Workspace) -> None:
+        """The same for the state after a failed call; unless overridden, the rule is that for kills."""
+        self.allowed_between(workspace)
+
+    def judge(self, workspace: Workspace, point: Point, outcome: Outcome) -> None:  # noqa: B027 - optional
+        """Any further demand on a disturbed run; raise AssertionError when it is not met."""
+
+    def cleanup(self, workspace: Workspace) -> None:  # noqa: B027 - optional
+        """End whatever `prepare` started."""
+
+
+class Failure(Struct, frozen=True):
+    """One thing that went wrong. `check` names the rule; `point` is None when no disturbance was involved."""
+
+    check: str
+    message: str
+    point: Point | None = None
+    hit: str = ""
+    output: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.point.id} ({self.point.about})" if self.point else "no disturbance"
+        lines = [f"[{self.check}] {where}: {self.message}"]
+        lines += [f"    disturbed call: {self.hit}"] if self.hit else []
+        lines += [f"    {line}" for line in self.output.splitlines()[-12:]]
+        return "\n".join(lines)
+
+
+class Result(Struct, frozen=True):
+    """What a check found. `possible` is the size of the full matrix, `points` how much of it was run."""
+
+    scenario: str
+    points: int
+    possible: int
+    seconds: float
+    failures: tuple[Failure, ...]
+
+    def __str__(self) -> str:
+        rate = self.points / self.seconds if self.seconds else 0.0
+        head = f"{self.scenario}: {self.points} of {self.possible} points, {len(self.failures)} failures, "
+        lines = [f"{head}{self.seconds:.1f} s, {rate:.1f} points a second"]
+        for failure in self.failures:
+            lines.append(str(failure))
+            if failure.point:
+                again = f"python -m tests.crash.matrix {self.scenario} --only {failure.point.id}"
+                lines.append(f"    again: {again}")
+        return "\n".join(lines)
+
+    def raise_if_failed(self) -> None:
+        """Raise AssertionError with every failure."""
+        if self.failures:
+            raise AssertionError(str(self))
+
+
+class _Standard(Struct, frozen=True):
+    """What undisturbed runs do: the first, and the same command again."""
+
+    state: object
+    exits: frozenset[int | None]
+    talks: bool
+
+
+def check_kills(scenario: Scenario, tmp: Path, sample: int | None = None, workers: int = 2) -> Result:
+    """Kill the command before and after every system call, or at `sample` chosen points; then run it again.
+
+    Args:
+        scenario: the command under test.
+        tmp: an empty folder; worlds are made and removed below it.
+        sample: the greatest number of points, or None for all.
+        workers: how many runs at a time.
+    """
+    return _check(scenario, tmp, workers, lambda trace: _choose_kills(trace, sample))
+
+
+def check_faults(
+    scenario: Scenario,
+    tmp: Path,
+    sample: int | None = None,
+    errnos: Sequence[str] = ERRNOS,
+    workers: int = 2,
+) -> Result:
+    """Make every system call fail, once and for ever, with each errno; or at `sample` chosen points; then run again."""
+
+    def choose(trace: Trace) -> tuple[list[Point], int]:
+        points = fault_points(trace, errnos)
+        return (points if sample is None else sample_faults(points, sample)), len(points)
+
+    return _check(scenario, tmp, workers, choose)
+
+
+def check_points(scenario: Scenario, tmp: Path, ids: Sequence[str]) -> Result:
+    """Run only the points with these ids (`Point.id`), to repeat a failure."""
+
+    def choose(trace: Trace) -> tuple[list[Point], int]:
+        points = [*kill_points(trace), *fault_points(trace)]
+        return [p for p in points if p.id in ids], len(points)
+
+    return _check(scenario, tmp, 1, choose)
+
+
+def record_scenario(scenario: Scenario, tmp: Path) -> Trace:
+    """Record the scenario's command once, in a fresh world, for the checks of order."""
+    worlds = _Worlds(scenario, tmp)
+    with worlds.fresh() as world:
+        worlds.plain(world)  # fills the byte-code cache, which the recording must find
+    with worlds.fresh() as world:
+        return worlds.record(world)
+
+
+def file_hashes(paths: Iterable[Path], base: Path) -> dict[str, str]:
+    """SHA-256, mode and size of files, by their path below `base`; "absent" for one that is not there."""
+    found = {}
+    for path in paths:
+        name = str(path.relative_to(base))
+        if path.is_symlink() or not path.is_file():
+            found[name] = "not a file" if path.is_symlink() or path.exists() else "absent"
+            continue
+        status = path.stat()
+        found[name] = f"{hashlib.sha256(path.read_bytes()).hexdigest()} {status.st_mode:o} {status.st_size}"
+    return found
+
+
+class _World:
+    """One workspace and its folder, taken away at the end."""
+
+    def __init__(self, scenario: Scenario, folder: Path) -> None:
+        self._scenario, self._folder = scenario, folder
+
+    def __enter__(self) -> Workspace:
+        self._folder.mkdir(parents=True)
+        self._workspace = self._scenario.prepare(self._folder)
+        return self._workspace
+
+    def __exit__(self, *_: object) -> None:
+        self._scenario.cleanup(self._workspace)
+        shutil.rmtree(self._folder)
+
+
+class _Worlds:
+    """Makes worlds with names of equal length, and runs the scenario's command in them."""
+
+    def __init__(self, scenario: Scenario, tmp: Path) -> None:
+        self.scenario = scenario
+        self._tmp, self._numbers = tmp, count()
+        self._cache = tmp / "byte-code"
+
+    def fresh(self) -> _World:
+        return _World(self.scenario, self._tmp / f"world-{next(self._numbers):06}")
+
+    def _env(self, world: Workspace) -> dict[str, str]:
+        return environment(world.env, self._cache)
+
+    def plain(self, world: Workspace) -> Outcome:
+        env = self._env(world)
+        if not self._cache.exists():
+            del env["PYTHONDONTWRITEBYTECODE"]
+        return run_plain(self.scenario.command(world), world.cwd, env, self.scenario.stdin)
+
+    def record(self, world: Workspace) -> Trace:
+        argv = self.scenario.command(world)
+        return record(
+            argv,
+            world.cwd,
+            self._env(world),
+            world.root,
+            stdin=self.scenario.stdin,
+            timeout=self.scenario.timeout,
+        )
+
+    def disturbed(self, world: Workspace, point: Point) -> Outcome:
+        argv = self.scenario.command(world)
+        return run_with(
+            point, argv, world.cwd, self._env(world), stdin=self.scenario.stdin, timeout=self.scenario.timeout
+        )
+
+
+def _choose_kills(trace: Trace, sample: int | None) -> tuple[list[Point], int]:
+    points = kill_points(trace)
+    return (points if sample is None else sample_kills(trace, points, sample)), len(points)
+
+
+def _check(
+    scenario: Scenario, tmp: Path, workers: int, choose: Callable[[Trace], tuple[list[Point], int]]
+) -> Result:
+    begun = time.monotonic()
+    worlds = _Worlds(scenario, tmp)
+    standard, failures = _standard(worlds)
+    with worlds.fresh() as world:
+        trace = worlds.record(world)
+    with worlds.fresh() as world:
+        other = differences(trace, worlds.record(world))
+    if other:
+        failures.append(
+            Failure("trace-differs", f"two recordings differ, so no call can be hit again: {other}")
+        )
+    points, possible = choose(trace)
+    if not points:
+        failures.append(
+            Failure("no-points", f"nothing after start-up touches the tree; stderr: {trace.stderr!r}")
+        )
+    with ThreadPoolExecutor(workers) as pool:
+        found = list(pool.map(lambda point: _try(worlds, standard, point), points))
+    failures += [failure for some in found for failure in some]
+    return Result(scenario.name, len(points), possible, time.monotonic() - begun, tuple(failures))
+
+
+def _standard(worlds: _Worlds) -> tuple[_Standard, list[Failure]]:
+    """Run twice in one world. A second run that changes anything, or a bad exit, is a failure already."""
+    scenario = worlds.scenario
+    failures = []
+    with worlds.fresh() as world:
+        before = dict(scenario.evidence(world))
+        first = worlds.plain(world)
+        state = scenario.final_state(world)
+        second = worlds.plain(world)
+        again = scenario.final_state(world)
+        if dict(scenario.evidence(world)) != before:
+            failures.append(
+                Failure("evidence", "the undisturbed command changes evidence", output=_tail(first))
+            )
+    for number, outcome in (("first", first), ("second", second)):
+        bad = _bad_end(outcome)
+        if bad:
+            failures.append(Failure(bad[0], f"the {number} undisturbed run {bad[1]}", output=_tail(outcome)))
+    if state != again:
+        failures.append(Failure("final-state", f"a second undisturbed run changes {state!r} to {again!r}"))
+    exits = frozenset({first.exit_code, second.exit_code})
+    return _Standard(state, exits, bool(first.stdout)), failures
+
+
+def _try(worlds: _Worlds, standard: _Standard, point: Point) -> list[Failure]:
+    """One point, once more in a new world when the call was not reached: a peer's timing may move a read."""
+    failures = _try_once(worlds, standard, point)
+    if any(failure.check == "not-injected" for failure in failures):
+        failures = _try_once(worlds, standard, point)
+    return failures
+
+
+def _try_once(worlds: _Worlds, standard: _Standard, point: Point) -> list[Failure]:
+    scenario = worlds.scenario
+    failures = []
+    with worlds.fresh() as world:
+        before = dict(scenario.evidence(world))
+        outcome = worlds.disturbed(world, point)
+
+        def fail(check: str, message: str, ended: Outcome = outcome) -> None:
+            failures.append(Failure(check, message, point, outcome.hit, _tail(ended)))
+
+        if not outcome.injected:
+            fail("not-injected", f"the call was not reached (exit {outcome.exit_code})")
+        for check, message in _judge_run(scenario, world, standard, point, outcome):
+            fail(check, message)
+        if dict(scenario.evidence(world)) != before:
+            fail("evidence", f"evidence changed: {_changed(before, scenario.evidence(world))}")
+        second = worlds.plain(world)
+        bad = _bad_end(second)
+        if bad or second.exit_code not in standard.exits:
+            fail("second-run", f"the second run ended with {second.exit_code}, stderr below", second)
+        state = scenario.final_state(world)
+        if state != standard.state:
+            fail(
+                "final-state",
+                f"after the second run: {state!r}; without disturbance: {standard.state!r}",
+                second,
+            )
+        if dict(scenario.evidence(world)) != before:
+            fail(
+                "evidence",
+                f"changed after the second run: {_changed(before, scenario.evidence(world))}",
+                second,
+            )
+    return failures
+
+
+def _judge_run(
+    scenario: Scenario, world: Workspace, standard: _Standard, point: Point, outcome: Outcome
+) -> Iterable[tuple[str, str]]:
+    """The rules for the disturbed run itself and for the state it left."""
+    killed = point.kind in (Kind.KILL, Kind.TORN)
+    if not killed:
+        bad = _bad_end(outcome)
+        if bad:
+            yield bad[0], f"the disturbed run {bad[1]}"
+        if outcome.exit_code == 0:
+            if scenario.final_state(world) != standard.state:
+                yield "false-success", f"exit 0, but the state is {scenario.final_state(world)!r}"
+            if standard.talks and not outcome.stdout:
+                yield "false-success", "exit 0, but nothing was announced on stdout"
+            if point.name in ("fsync", "fdatasync") and point.errno in _LOST_WRITES:
+                yield "sync-ignored", "exit 0, although data could not be made durable"
+    allowed = scenario.allowed_between if killed else scenario.allowed_after_fault
+    try:
+        allowed(world)
+    except AssertionError as problem:
+        yield "between", str(problem)
+    try:
+        scenario.judge(world, point, outcome)
+    except AssertionError as problem:
+        yield "judge", str(problem)
+
+
+def _bad_end(outcome: Outcome) -> tuple[str, str] | None:
+    if outcome.timed_out:
+        return "timeout", f"did not end within {outcome.seconds:.0f} s"
+    if any(trace in outcome.stderr for trace in _NO_TRACES):
+        return "traceback", f"ended with {outcome.exit_code} and printed a traceback"
+    if outcome.exit_code not in EXITS:
+        return "exit-code", f"ended with exit code {outcome.exit_code}, signal {outcome.signal}"
+    return None
+
+
+def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+
+
+def _tail(outcome: Outcome) -> str:
+    out, err = (
+        stream.decode("utf-8", "backslashreplace")[-1500:] for stream in (outcome.stdout, outcome.stderr)
+    )
+    return f"stdout: {out.strip() or '(nothing)'}\nstderr: {err.strip() or '(nothing)'}"
