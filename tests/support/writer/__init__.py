@@ -9,7 +9,8 @@ It is the other side of the contract and uses nothing of the product. Import fro
 | `events`, `effects`, `inference` | event values with realistic defaults |
 | `project`, `claim` | project folders, claims, snapshots, reviews, resolution receipts |
 | `publication` | live candidates with signed intents, publication receipts |
-| `cron`, `lease` | schedule databases, lease stores |
+| `cron`, `cron_store` | jobs, occurrences and fingerprints; schedule databases |
+| `lease` | lease records of every phase, state directories |
 
 For example::
 
