@@ -1,5 +1,228 @@
-"""Codes of the journal part."""
+"""Codes of run journals: why one is refused (journal.md section 16), and hints about its writer (section 17)."""
 
-from symbi_recover.core.findings import Code
+from symbi_recover.core.findings import Code, Severity
 
-CODES: dict[str, Code] = {}
+_COPY = "Preserve a copy, and compare with another copy or a receipt that names this journal."
+_KEY_HOLDER = "The signature is good, so a holder of the key wrote this; another program, another runtime version, or a defect."
+
+
+def _refused(meaning: str, why: str, next_step: str = _COPY) -> Code:
+    return Code(severity=Severity.REFUSED, meaning=meaning, why=why, next=next_step)
+
+
+def _remark(
+    meaning: str,
+    why: str,
+    next_step: str = "Ask who else holds the signing key, and which runtime version ran.",
+) -> Code:
+    return Code(severity=Severity.REMARK, meaning=meaning, why=why, next=next_step)
+
+
+def _attention(meaning: str, why: str, next_step: str) -> Code:
+    return Code(severity=Severity.ATTENTION, meaning=meaning, why=why, next=next_step)
+
+
+_LIFECYCLE = (
+    "The signatures hold, but the records do not fit together, so nothing can be concluded from them. "
+    + _KEY_HOLDER
+)
+_BUDGET = (
+    "The recorded reservations and settlements do not add up as the runtime's own ledger would. "
+    + _KEY_HOLDER
+)
+
+CODES: dict[str, Code] = {
+    "journal_kind": _refused(
+        "The journal is not a regular file, or is larger than 64 MiB.",
+        "The runtime writes regular files and stops at the limit.",
+        "Name the right file.",
+    ),
+    "record_oversized": _refused(
+        "A record or the unfinished end of the file is longer than 1 MiB, or the file grew past 64 MiB.",
+        "The runtime never writes such a line; damage may have removed a line feed.",
+    ),
+    "record_incomplete": _refused(
+        "The journal ends in a fragment without line feed, which strict verification refuses.",
+        "An interrupted append leaves one; so does somebody who cuts the file.",
+        "Use `audit inspect`, which reports the fragment as an unauthenticated tail.",
+    ),
+    "record_malformed": _refused(
+        "A complete line is not a record that the runtime's reader takes.",
+        "Damage, an editor, a foreign program, or a newer runtime. What the line says is not evidence of anything.",
+    ),
+    "key_not_a_point": _refused(
+        "The public key is not a point on the curve.",
+        "A typing error, or not an Ed25519 key.",
+        "Fetch the key again from where it is kept.",
+    ),
+    "key_weak": _refused(
+        "The public key has small order, so any message can be given a signature under it.",
+        "No honest key is like this; somebody may have put it where a key was expected.",
+        "Find out where the key came from, and fetch the real one.",
+    ),
+    "signature_length": _refused("A signature does not have 64 bytes.", "Damage, or a foreign writer."),
+    "signature_scalar": _refused(
+        "The second half of a signature is not below the group order.",
+        "Such a signature is a known way to make a second signature out of a good one; the runtime never writes it.",
+    ),
+    "signature_invalid": _refused(
+        "A signature does not hold for its payload under the given key.",
+        "The record was altered, or the key is not the one this journal was signed with.",
+        "Check that the key belongs to this project; if it does, preserve a copy of the journal.",
+    ),
+    "signature_library_unsuitable": _refused(
+        "The installed libsodium does not follow the strict Ed25519 rule.",
+        "Some builds check signatures with cofactor and accept what the runtime refuses.",
+        "Install PyNaCl from its own wheels, whose libsodium was measured.",
+    ),
+    "record_version": _refused(
+        "A record's version does not fit its run identity.",
+        "Version 2 has a run identity, version 1 (a legacy journal) has none, and `audit inspect` always asks for a run.",
+        "For a legacy journal use `audit verify` without `--run-id`.",
+    ),
+    "record_run": _refused(
+        "A record belongs to another run.",
+        "Records were copied from another journal, the file has another run's name, or the wrong run was asked for. The file name never decides.",
+        "Check the run id; look for the run that the record names.",
+    ),
+    "record_principal": _refused(
+        "A record belongs to another agent than the first record.",
+        "Journals of two agents were joined, or a record was copied in.",
+    ),
+    "record_repeated": _refused(
+        "A record stands in the journal twice.",
+        "A write was repeated, by a defect, a restored backup or a copy; its signature is good.",
+    ),
+    "records_missing": _refused(
+        "Records are missing.",
+        "They were cut out or never reached the disk. What they said cannot be known from this file.",
+    ),
+    "records_out_of_order": _refused("Records are not in the order of their numbers.", "Lines were moved."),
+    "link_mismatch": _refused(
+        "A record does not name the hash of the line before it.",
+        "The line before was altered outside its signed part, replaced by another signed line, or re-signed by a key holder.",
+    ),
+    "journal_empty": _refused(
+        "The journal holds no complete record.",
+        "Nothing was signed, or all of it is gone. A fragment alone is never authenticated.",
+        "Compare with the claim that names this journal; the absence of records does not prove that nothing happened.",
+    ),
+    "journal_changed": _refused(
+        "The journal changed while it was being read.",
+        "The run may still be active.",
+        "Work on a copy, or wait until the run has ended.",
+    ),
+    "record_after_end": _refused("Records follow the end of the run.", _LIFECYCLE),
+    "start_invalid": _refused("A run start is repeated, not first, or names another agent.", _LIFECYCLE),
+    "approval_without_fingerprint": _refused("An approved tool call has no fingerprint.", _LIFECYCLE),
+    "effect_repeated": _refused(
+        "An effect starts twice, or there are more than 32,768 effects.",
+        _LIFECYCLE,
+    ),
+    "finish_without_start": _refused("An effect finishes that never started.", _LIFECYCLE),
+    "finish_repeated": _refused("An effect finishes twice.", _LIFECYCLE),
+    "budget_root_repeated": _refused("A shared budget is opened twice, or with the nil identity.", _BUDGET),
+    "budget_reservation_identity": _refused("A reservation has no open budget, or a bad identity.", _BUDGET),
+    "budget_amount_overflow": _refused("A reservation is larger than the ledger can count.", _BUDGET),
+    "budget_allowance_shape": _refused("A reservation has no output, or a malformed ancestry.", _BUDGET),
+    "budget_ancestry": _refused("The scopes of a reservation are not linked up to the root.", _BUDGET),
+    "budget_child_allowance": _refused("A scope allows more than its parent.", _BUDGET),
+    "budget_scope_changed": _refused("A known scope has another parent or limit than before.", _BUDGET),
+    "budget_overdrawn": _refused("A reservation exceeds what was left.", _BUDGET),
+    "budget_settlement_root": _refused("A settlement names another budget.", _BUDGET),
+    "budget_settlement_unknown": _refused("A settlement has no reservation.", _BUDGET),
+    "budget_settlement_repeated": _refused("A reservation is settled twice.", _BUDGET),
+    "budget_settlement_outcome": _refused("A settlement's outcome contradicts its token counts.", _BUDGET),
+    "head_mismatch": _refused(
+        "The journal does not contain the record that was expected at that sequence.",
+        "Records were cut off the end, or the history was written anew by a key holder. The signatures alone cannot show this.",
+        "Find the copy from which the expected hash was taken.",
+    ),
+    "head_not_anchored": _attention(
+        "Nothing outside the journal says where it ends.",
+        "A journal cut at the end of a record verifies like one that was interrupted there.",
+        "Give `--expect-head SEQUENCE:HASH` from a receipt, a claim snapshot or an earlier report.",
+    ),
+    "not_authenticated": _attention(
+        "The signatures were checked with a key found beside the evidence.",
+        "The journal is consistent in itself, but whoever can write it can also write the key.",
+        "Give the key from where it is kept: `--public-key` or `--trust`.",
+    ),
+    "run_incomplete": _attention(
+        "The run has no signed start, no signed end, or an unauthenticated tail.",
+        "The process was interrupted, is still running, or records were cut off.",
+        "Find out whether the run is still active; if not, reconcile its invocation.",
+    ),
+    "tail_unauthenticated": _attention(
+        "The file ends in a fragment that no signature covers.",
+        "An interrupted append leaves one. It may also be the work of somebody else; it is never read as a fact.",
+        "Preserve the file as it is.",
+    ),
+    "effects_unknown": _attention(
+        "Effects were started whose outcome nobody signed.",
+        "They may have happened, in full or in part, or not at all.",
+        "Ask the systems concerned, one effect at a time; then record what was found with `invocation reconcile`.",
+    ),
+    "approvals_untracked": _attention(
+        "Tool calls were approved without a record that they were started.",
+        "The absence of a start does not show that the tool did not run.",
+        "Ask the tools concerned what they did.",
+    ),
+    "not_canonical": _remark(
+        "A signed record is not written as the runtime's writer writes it.",
+        "The payload is authentic, but its spelling is not the writer's: white space, order, or an alternative form.",
+    ),
+    "layout_not_writers": _remark(
+        "A line is not laid out as the runtime's writer does.",
+        "Text around the signed part was changed; in the last line nothing commits to it.",
+        "Compare with another copy of the journal.",
+    ),
+    "time_backwards": _remark(
+        "A record is dated before the one in front of it.",
+        "The clock was stepped back, which alone says nothing about the records.",
+        "Treat times as claims of the signer.",
+    ),
+    "time_in_future": _remark(
+        "A record is dated later than now.",
+        "One of the two clocks is wrong, which alone says nothing about the records.",
+        "Treat times as claims of the signer.",
+    ),
+    "start_after_unconfirmed": _remark(
+        "An effect was started after an outcome that stayed unconfirmed.",
+        "The runtime's writer refuses this. " + _KEY_HOLDER,
+    ),
+    "dispatch_hides_unknown": _remark(
+        "A tool call finished without error while an effect inside it is unknown.",
+        "The runtime turns such results into errors. " + _KEY_HOLDER,
+    ),
+    "effect_outside_dispatch": _remark(
+        "A nested effect lies outside any open tool call with its run key and fingerprint.",
+        "The runtime records nested effects only while their call runs. " + _KEY_HOLDER,
+    ),
+    "dispatch_without_approval": _remark(
+        "A tool call was started without an earlier approval in the same iteration.",
+        "The runtime writes the policy record first. " + _KEY_HOLDER,
+    ),
+    "budget_opened_and_linked": _remark(
+        "One journal both opens a shared budget and links to another.",
+        "A root run opens, a child run only links. " + _KEY_HOLDER,
+    ),
+    "completed_after_unconfirmed": _remark(
+        "The run ended as completed after an unconfirmed outcome.",
+        "The runtime ends such a run with `UnconfirmedEffects`. " + _KEY_HOLDER,
+    ),
+    "delegation_audit_differs": _remark(
+        "A delegation finished with another audit reference than it started with.",
+        "The runtime uses one reference for both. " + _KEY_HOLDER,
+    ),
+    "file_name_differs": _remark(
+        "The file name does not fit the agent and run in the records.",
+        "The file was renamed or copied; the records decide, not the name.",
+        "Look for the journal that should have this name.",
+    ),
+    "tail_not_a_prefix": _remark(
+        "The unauthenticated tail is not the beginning of a line that the runtime writes.",
+        "A crash of the file system can leave other bytes; so can somebody else.",
+        "Preserve the file, and look at the bytes with `audit show --tail`.",
+    ),
+}

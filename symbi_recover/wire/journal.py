@@ -1,0 +1,204 @@
+"""One record of a run journal: bytes to typed facts (journal.md sections 4, 9 and 11).
+
+1. `envelope` cuts a line into the payload's exact bytes and the signature's 64 bytes.
+2. `decode` types the payload. An honest writer emits canonical JSON, so it is decoded freely, encoded again and
+   compared: equal bytes mean no repeated name, no odd number, no white space. The fast way may only say yes;
+   whatever it refuses, or whatever is not canonical, goes to `wire/exact.py`, which alone refuses.
+
+Neither checks a signature or a link; `read/verify/chain.py` does.
+"""
+
+import binascii
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import defstruct
+
+from symbi_recover.core.events import EVENTS, Event, NetworkRequestStarted, Payload, ToolEffect
+from symbi_recover.core.scalars import U32, U64, UUID
+from symbi_recover.wire import exact, timestamp
+from symbi_recover.wire.strictjson import MAX_DEPTH, JsonError, Scanner
+
+MAX_RECORD = 1 << 20
+"""Bytes of one record, line feed included (section 2.1)."""
+MAX_JOURNAL = 1 << 26
+"""Bytes of one journal."""
+FIRST_PREVIOUS_HASH = "0" * 64
+
+_HEAD = b'{"payload":'
+_MIDDLE = b',"signature":"'
+_TAIL = b'"}\n'
+_BASE64 = 88
+_PAYLOAD_END = -(len(_MIDDLE) + _BASE64 + len(_TAIL))
+_SIGNATURE = slice(-(_BASE64 + len(_TAIL)), -len(_TAIL))
+_EVENT_NAME = len('{"entry":{"agent_id":"","event":{"') + 36
+_ENCODE = msgspec.json.Encoder(order="sorted").encode
+
+
+class SignatureFormError(ValueError):
+    """The signature is base64, but not of 64 bytes."""
+
+
+class Record(NamedTuple):
+    """The facts of one record."""
+
+    version: int
+    run_id: UUID | None
+    previous_hash: str
+    sequence: int
+    timestamp: str
+    agent_id: UUID
+    iteration: int
+    event: Event
+    canonical: bool
+    """Whether the payload is written as the runtime's own writer would."""
+
+
+def envelope(line: bytes) -> tuple[bytes, bytes, bool]:
+    """Cut a line, line feed included, into payload and signature; and whether it is laid out as the writer does.
+
+    Raises:
+        JsonError: not a record.
+        SignatureFormError: a signature of another length than 64 bytes.
+    """
+    if line.startswith(_HEAD) and line.endswith(_TAIL) and line[_PAYLOAD_END:].startswith(_MIDDLE):
+        signature = _base64(line[_SIGNATURE])
+        payload = line[len(_HEAD) : _PAYLOAD_END]
+        if signature is not None and len(signature) == 64 and payload.startswith(b'{"entry":{'):
+            return payload, signature, True
+    payload, text = _exact_envelope(line)
+    signature = _base64(text.encode())
+    if signature is None:
+        raise JsonError("the signature is not canonical base64", line.find(b'"signature"'))
+    if len(signature) != 64:
+        raise SignatureFormError
+    return payload, signature, False
+
+
+def decode(payload: bytes) -> Record:
+    """Type one payload.
+
+    Raises:
+        JsonError: where the runtime's reader would refuse it.
+    """
+    kind = _canonical_decoder(payload[_EVENT_NAME : payload.find(b'"', _EVENT_NAME)])
+    if (
+        kind is not None
+        and payload.count(b"{") + payload.count(b"[") <= MAX_DEPTH
+        and b"$serde_json" not in payload
+    ):
+        try:
+            fast = kind.decode(payload)
+            if _ENCODE(fast) == payload:
+                entry = fast.entry
+                event = entry.event.body
+                if timestamp.is_canonical(entry.timestamp) and _outbound_is_plain(event):
+                    return Record(
+                        fast.version,
+                        fast.run_id,
+                        fast.previous_hash,
+                        entry.sequence,
+                        entry.timestamp,
+                        entry.agent_id,
+                        entry.iteration,
+                        event,
+                        True,
+                    )
+        except (msgspec.DecodeError, OverflowError, RecursionError, UnicodeError):
+            pass
+    return _exact_record(payload)
+
+
+def _exact_record(payload: bytes) -> Record:
+    value = exact.read(payload, Payload)
+    entry = value.entry
+    return Record(
+        value.version,
+        value.run_id if isinstance(value.run_id, UUID) else None,
+        value.previous_hash,
+        entry.sequence,
+        entry.timestamp,
+        entry.agent_id,
+        entry.iteration,
+        entry.event,
+        False,
+    )
+
+
+def _exact_envelope(line: bytes) -> tuple[bytes, str]:
+    """Section 4: exactly two members in either order, or the positional form."""
+    scanner = Scanner(line)
+    found: dict[str, Any] = {}
+
+    def read(name: str) -> None:
+        if name in found:
+            scanner.fail(f"member {name!r} is repeated")
+        if name == "payload":
+            start, end = scanner.skip()
+            found[name] = line[start:end]
+        elif name == "signature":
+            found[name] = scanner.string()
+        else:
+            scanner.fail(f"unknown member {name!r}")
+
+    def element(index: int) -> None:
+        read(("payload", "signature")[index] if index < 2 else "third element")
+
+    if scanner.peek() == b"[":
+        scanner.elements(element)
+    else:
+        scanner.members(read)
+    scanner.end()
+    for name in ("payload", "signature"):
+        if name not in found:
+            scanner.fail(f"member {name!r} is missing")
+    return found["payload"], found["signature"]
+
+
+def _base64(text: bytes) -> bytes | None:
+    """Strict base64 (section 6.5): standard alphabet, canonical padding, no unused bits set."""
+    try:
+        value = binascii.a2b_base64(text, strict_mode=True)
+    except ValueError:
+        return None
+    return value if binascii.b2a_base64(value, newline=False) == text else None
+
+
+def _outbound_is_plain(event: Event) -> bool:
+    """Whether free JSON that reaches the report holds no number that the runtime might read differently."""
+    if type(event) is not ToolEffect:
+        return True
+    effect = event.effect.value
+    if type(effect) is not NetworkRequestStarted or not effect.outbound:
+        return True
+    return _no_float(effect.outbound)
+
+
+def _no_float(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(_no_float(item) for item in value.values())
+    if isinstance(value, list):
+        return all(_no_float(item) for item in value)
+    return not isinstance(value, float)
+
+
+@cache
+def _canonical_decoder(name: bytes) -> msgspec.json.Decoder[Any] | None:
+    """A decoder for canonical payloads whose event is `name`, made when the event is first met."""
+    event = EVENTS.get(name.decode("latin-1"))
+    if event is None:
+        return None
+    options: dict[str, Any] = {"frozen": True, "gc": False, "forbid_unknown_fields": True}
+    wrapper = defstruct("Wrapper", [("body", event)], rename={"body": event.__name__}, **options)
+    entry = defstruct(
+        "Entry",
+        [("sequence", U64), ("timestamp", str), ("agent_id", UUID), ("iteration", U32), ("event", wrapper)],
+        **options,
+    )
+    payload = defstruct(
+        "Payload",
+        [("version", U32), ("run_id", UUID), ("previous_hash", str), ("entry", entry)],
+        **options,
+    )
+    return msgspec.json.Decoder(payload)
