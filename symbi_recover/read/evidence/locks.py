@@ -18,6 +18,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from symbi_recover.read.evidence.host import sees_whole_host
 from symbi_recover.read.evidence.kernel import (
     MEBIBYTE,
     PROC,
@@ -27,7 +28,6 @@ from symbi_recover.read.evidence.kernel import (
     small_number,
 )
 from symbi_recover.read.evidence.mounts import FileKey, Locality, file_key
-from symbi_recover.read.evidence.processes import sees_whole_host
 
 _MOST_LOCKS = 16 * MEBIBYTE
 _PASSES = 2
