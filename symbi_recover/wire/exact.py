@@ -316,8 +316,10 @@ def _field(info: inspect.Field) -> _Field:
     kinds = info.type.types if isinstance(info.type, inspect.UnionType) else ()
     has_none = any(isinstance(kind, inspect.NoneType) for kind in kinds)
     free_optional = isinstance(info.type, inspect.Metadata) and (info.type.extra or {}).get("optional", False)
-    free_unset = isinstance(info.type, inspect.AnyType) and info.default is UNSET
     default = info.default_factory() if callable(info.default_factory) else info.default
+    if default is NODEFAULT and not info.required:
+        default = UNSET  # `inspect` reports a default of UNSET as none at all
+    free_unset = isinstance(info.type, inspect.AnyType) and default is UNSET
     optional = default is NODEFAULT and (has_none or free_optional)
     return _Field(
         name=info.name,
