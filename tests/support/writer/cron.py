@@ -44,7 +44,7 @@ def agent_config(agent_id: str = AGENT, **fields: Any) -> dict[str, Any]:
 
 def job(job_id: str = JOB, agent: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
     """Return a job as an occurrence freezes it."""
-    defaults = {
+    defaults: dict[str, Any] = {
         "job_id": job_id,
         "name": "hourly",
         "cron_expression": "0 0 * * * *",
@@ -99,7 +99,7 @@ def occurrence(
     timer = scheduled_for is not None
     derived = timer_identity(frozen["job_id"], scheduled_for) if scheduled_for is not None else TRIGGER
     context = {"caller": "cron.timer" if timer else "fixture"}
-    defaults = {
+    defaults: dict[str, Any] = {
         "job": frozen,
         "identity": {"id": invocation_id or derived, "context": context},
         "scheduled_for": scheduled_for,
