@@ -1,4 +1,4 @@
-"""The writer re-creates frozen occurrences, fingerprints, rows and lease records of the format texts and cases."""
+"""The writer re-creates frozen occurrences, fingerprints and rows of the format text and the cases."""
 
 import base64
 import gzip
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support import evidence
-from tests.support.writer import cron, lease
+from tests.support.writer import cron
 from tests.support.writer.cron_store import cron_project, cron_store, history_row, job_row, occurrence_row
 from tests.support.writer.project import make_project
 from tests.support.writer.text import canonical, compact
@@ -163,20 +163,3 @@ def test_an_incident_can_be_laid_out_in_every_kind_of_store(tmp_path, options):
     assert path.stat().st_mode & 0o777 == 0o600
     assert [rows(path, name) for name in ("cron_jobs", "cron_occurrences", "job_run_log")] == [1, 1, 1]
     assert json.loads(invocation.claim_path.read_bytes().split(b"\n")[0])["scope"] == cron.SCOPE
-
-
-def test_every_phase_has_a_record_and_the_record_its_own_file(tmp_path):
-    records = [
-        lease.record(lease.lease_uid(at), state)
-        for at, state in enumerate(lease.states(lease.lease_uid(6)).values())
-    ]
-    path = lease.make_state(tmp_path / "s", *records)
-    stored = {file.stem: json.loads(file.read_bytes()) for file in path.glob("*.json")}
-    assert stored == {record["lease"]: record for record in records}
-    assert [record["state"]["phase"] for record in records] == list(lease.states())
-
-
-def test_a_staging_snapshot_has_the_name_that_its_reservation_says(tmp_path):
-    folder = lease.stage(lease.make_state(tmp_path / "s"), lease.lease_uid(1), 512)
-    assert json.loads((folder / "reservation").read_bytes()) == {"id": folder.name, "reserved_bytes": 512}
-    assert (folder / "data").is_dir()

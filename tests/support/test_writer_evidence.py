@@ -17,11 +17,14 @@ from tests.support.writer.claim import (
     audit_record,
     claim_name,
     claim_record,
+    open_invocation,
     resolution_receipt,
     result_record,
     review,
+    snapshot,
 )
 from tests.support.writer.journal import JournalWriter
+from tests.support.writer.project import Project
 from tests.support.writer.publication import intent, publication_receipt, receipt_name
 from tests.support.writer.text import compact, digest
 
@@ -78,6 +81,11 @@ RECEIPTS = files(".resolved.json") | files(".publication.json")
 LEASES = files(".json", "leases/")
 
 
+def inspections() -> list[evidence.Check]:
+    """Return the runtime's answers to `invocation inspect` that have a snapshot."""
+    return [check for check in evidence.checks("invocation inspect") if check.stdout]
+
+
 def rewritten_journal(name: str, data: bytes) -> bytes:
     """Return the journal made again from what its lines say; sequence and chain are the writer's own."""
     *lines, tail = data.split(b"\n")
@@ -108,7 +116,7 @@ def rewritten_claim(data: bytes) -> bytes:
 
 def rewritten_receipt(name: str, data: bytes) -> bytes:
     payload = json.loads(data)["payload"]
-    snapshot = payload["snapshot"]
+    seen = payload["snapshot"]
     common: dict[str, Any] = {
         "operator_uid": payload["operator_uid"],
         "recorded_at": payload["recorded_at"],
@@ -116,14 +124,14 @@ def rewritten_receipt(name: str, data: bytes) -> bytes:
     if "review" in payload:
         said = dict(payload["review"])
         again = review(said.pop("snapshot_hash"), said.pop("outcome"), **said)
-        return resolution_receipt(seed_of(name), snapshot, again, **common)
+        return resolution_receipt(seed_of(name), seen, again, **common)
     said = dict(payload["publication"])
     identities = [said.pop(key) for key in ("publication_id", "parent_path", "parent_identity")]
     again = intent(
         *identities, said.pop("candidate_identity"), path=said.pop("path"), content=b"verified-output"
     )
     assert {key: again[key] for key in said} == said
-    return publication_receipt(seed_of(name), snapshot, again, order="stock", **common)
+    return publication_receipt(seed_of(name), seen, again, order="stock", **common)
 
 
 def differing(again: dict[str, bytes], original: dict[str, bytes]) -> set[str]:
@@ -187,6 +195,29 @@ def test_the_reviewed_hash_of_each_resolution_is_the_digest_of_its_snapshot():
     assert payloads
     for payload in payloads:
         assert payload["review"]["snapshot_hash"] == digest(payload["snapshot"])
+
+
+@pytest.mark.parametrize("check", inspections(), ids=lambda check: f"{check.scope}-{check.id}")
+def test_the_snapshot_that_the_runtime_printed_is_recreated(check):
+    printed = json.loads(check.stdout)
+    facts = printed["snapshot"]
+    project = Project(evidence.PLACE / check.project, seed_of(f"{check.project}/.symbiont/governed/key"))
+    invocation = open_invocation(
+        project,
+        check.scope,
+        check.id,
+        agent_id=facts["agent_id"],
+        run_id=facts["audit"]["run_id"],
+        request_hash=facts["request_hash"],
+        start=False,
+    )
+    claim, journal = (
+        evidence.members()[str(path.relative_to(evidence.PLACE))].data
+        for path in (invocation.claim_path, invocation.journal_path)
+    )
+    made = snapshot(invocation, claim, journal)
+    assert list(made.items()) == list(facts.items())
+    assert digest(made) == printed["snapshot_hash"]
 
 
 def rewritten_lease(data: bytes) -> bytes:
