@@ -14,13 +14,9 @@ All failures are collected, each with its point and the command that repeats it;
 It does not say whether the standard itself is right: that is for ordinary tests. It does not know the product.
 """
 
-import hashlib
-import shutil
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 from pathlib import Path
 
 from msgspec import Struct
@@ -28,19 +24,17 @@ from msgspec import Struct
 from tests.crash.order import assert_durable_order, assert_no_overwrite, assert_nothing_unsynced
 from tests.crash.points import ERRNOS, fault_points, kill_points, sample_faults, sample_kills
 from tests.crash.run import (
-    TIMEOUT,
     Kind,
     Outcome,
     Point,
     Trace,
     Workspace,
     differences,
-    environment,
     missing_strace,
     record,
-    run_plain,
     run_with,
 )
+from tests.crash.scenario import Failure, Result, Scenario, Worlds, file_hashes
 
 __all__ = [
     "ERRNOS",
@@ -74,89 +68,6 @@ _NO_TRACES = (b"Traceback (most recent call last)", b"Exception ignored in")
 _LOST_WRITES = frozenset({"EIO", "ENOSPC", "EDQUOT"})
 
 
-class Scenario(ABC):
-    """One command, the world it needs, and how the outcome is judged.
-
-    Everything here is called from worker threads, each time with another world; keep no state in the object.
-    """
-
-    name: str
-    stdin: bytes = b""
-    timeout: float = TIMEOUT
-
-    @abstractmethod
-    def prepare(self, tmp: Path) -> Workspace:
-        """Make a fresh world below the empty folder `tmp`. Inodes are new each time, so record them here."""
-
-    @abstractmethod
-    def command(self, workspace: Workspace) -> Sequence[str]:
-        """The command line. It must be the same, and of the same length, for every world but for the folder."""
-
-    @abstractmethod
-    def final_state(self, workspace: Workspace) -> object:
-        """What must be equal at the end, as a value with `==`: names and contents without times, inodes or folder."""
-
-    @abstractmethod
-    def evidence(self, workspace: Workspace) -> Mapping[str, str]:
-        """Name -> hash of everything that must never change (see `file_hashes`)."""
-
-    def allowed_between(self, workspace: Workspace) -> None:  # noqa: B027 - optional
-        """Raise AssertionError when the state that a kill left is not one of the named, permitted ones."""
-
-    def allowed_after_fault(self, workspace: Workspace) -> None:
-        """The same for the state after a failed call; unless overridden, the rule is that for kills."""
-        self.allowed_between(workspace)
-
-    def judge(self, workspace: Workspace, point: Point, outcome: Outcome) -> None:  # noqa: B027 - optional
-        """Any further demand on a disturbed run; raise AssertionError when it is not met."""
-
-    def cleanup(self, workspace: Workspace) -> None:  # noqa: B027 - optional
-        """End whatever `prepare` started."""
-
-
-class Failure(Struct, frozen=True):
-    """One thing that went wrong. `check` names the rule; `point` is None when no disturbance was involved."""
-
-    check: str
-    message: str
-    point: Point | None = None
-    hit: str = ""
-    output: str = ""
-
-    def __str__(self) -> str:
-        where = f"{self.point.id} ({self.point.about})" if self.point else "no disturbance"
-        lines = [f"[{self.check}] {where}: {self.message}"]
-        lines += [f"    disturbed call: {self.hit}"] if self.hit else []
-        lines += [f"    {line}" for line in self.output.splitlines()[-12:]]
-        return "\n".join(lines)
-
-
-class Result(Struct, frozen=True):
-    """What a check found. `possible` is the size of the full matrix, `points` how much of it was run."""
-
-    scenario: str
-    points: int
-    possible: int
-    seconds: float
-    failures: tuple[Failure, ...]
-
-    def __str__(self) -> str:
-        rate = self.points / self.seconds if self.seconds else 0.0
-        head = f"{self.scenario}: {self.points} of {self.possible} points, {len(self.failures)} failures, "
-        lines = [f"{head}{self.seconds:.1f} s, {rate:.1f} points a second"]
-        for failure in self.failures:
-            lines.append(str(failure))
-            if failure.point:
-                again = f"python -m tests.crash.matrix {self.scenario} --only {failure.point.id}"
-                lines.append(f"    again: {again}")
-        return "\n".join(lines)
-
-    def raise_if_failed(self) -> None:
-        """Raise AssertionError with every failure."""
-        if self.failures:
-            raise AssertionError(str(self))
-
-
 class _Standard(Struct, frozen=True):
     """What undisturbed runs do: the first, and the same command again."""
 
@@ -165,16 +76,20 @@ class _Standard(Struct, frozen=True):
     talks: bool
 
 
-def check_kills(scenario: Scenario, tmp: Path, sample: int | None = None, workers: int = 2) -> Result:
+def check_kills(scenario: Scenario, tmp: Path, sample: int | None = None) -> Result:
     """Kill the command before and after every system call, or at `sample` chosen points; then run it again.
 
     Args:
         scenario: the command under test.
         tmp: an empty folder; worlds are made and removed below it.
         sample: the greatest number of points, or None for all.
-        workers: how many runs at a time.
     """
-    return _check(scenario, tmp, workers, lambda trace: _choose_kills(trace, sample))
+
+    def choose(trace: Trace) -> tuple[list[Point], int]:
+        points = kill_points(trace)
+        return (points if sample is None else sample_kills(trace, points, sample)), len(points)
+
+    return _check(scenario, tmp, choose)
 
 
 def check_faults(
@@ -182,7 +97,6 @@ def check_faults(
     tmp: Path,
     sample: int | None = None,
     errnos: Sequence[str] = ERRNOS,
-    workers: int = 2,
 ) -> Result:
     """Make every system call fail, once and for ever, with each errno; or at `sample` chosen points; then run again."""
 
@@ -190,7 +104,7 @@ def check_faults(
         points = fault_points(trace, errnos)
         return (points if sample is None else sample_faults(points, sample)), len(points)
 
-    return _check(scenario, tmp, workers, choose)
+    return _check(scenario, tmp, choose)
 
 
 def check_points(scenario: Scenario, tmp: Path, ids: Sequence[str]) -> Result:
@@ -200,95 +114,21 @@ def check_points(scenario: Scenario, tmp: Path, ids: Sequence[str]) -> Result:
         points = [*kill_points(trace), *fault_points(trace)]
         return [p for p in points if p.id in ids], len(points)
 
-    return _check(scenario, tmp, 1, choose)
+    return _check(scenario, tmp, choose)
 
 
 def record_scenario(scenario: Scenario, tmp: Path) -> Trace:
     """Record the scenario's command once, in a fresh world, for the checks of order."""
-    worlds = _Worlds(scenario, tmp)
+    worlds = Worlds(scenario, tmp)
     with worlds.fresh() as world:
         worlds.plain(world)  # fills the byte-code cache, which the recording must find
     with worlds.fresh() as world:
         return worlds.record(world)
 
 
-def file_hashes(paths: Iterable[Path], base: Path) -> dict[str, str]:
-    """SHA-256, mode and size of files, by their path below `base`; "absent" for one that is not there."""
-    found = {}
-    for path in paths:
-        name = str(path.relative_to(base))
-        if path.is_symlink() or not path.is_file():
-            found[name] = "not a file" if path.is_symlink() or path.exists() else "absent"
-            continue
-        status = path.stat()
-        found[name] = f"{hashlib.sha256(path.read_bytes()).hexdigest()} {status.st_mode:o} {status.st_size}"
-    return found
-
-
-class _World:
-    """One workspace and its folder, taken away at the end."""
-
-    def __init__(self, scenario: Scenario, folder: Path) -> None:
-        self._scenario, self._folder = scenario, folder
-
-    def __enter__(self) -> Workspace:
-        self._folder.mkdir(parents=True)
-        self._workspace = self._scenario.prepare(self._folder)
-        return self._workspace
-
-    def __exit__(self, *_: object) -> None:
-        self._scenario.cleanup(self._workspace)
-        shutil.rmtree(self._folder)
-
-
-class _Worlds:
-    """Makes worlds with names of equal length, and runs the scenario's command in them."""
-
-    def __init__(self, scenario: Scenario, tmp: Path) -> None:
-        self.scenario = scenario
-        self._tmp, self._numbers = tmp, count()
-        self._cache = tmp / "byte-code"
-
-    def fresh(self) -> _World:
-        return _World(self.scenario, self._tmp / f"world-{next(self._numbers):06}")
-
-    def _env(self, world: Workspace) -> dict[str, str]:
-        return environment(world.env, self._cache)
-
-    def plain(self, world: Workspace) -> Outcome:
-        env = self._env(world)
-        if not self._cache.exists():
-            del env["PYTHONDONTWRITEBYTECODE"]
-        return run_plain(self.scenario.command(world), world.cwd, env, self.scenario.stdin)
-
-    def record(self, world: Workspace) -> Trace:
-        argv = self.scenario.command(world)
-        return record(
-            argv,
-            world.cwd,
-            self._env(world),
-            world.root,
-            stdin=self.scenario.stdin,
-            timeout=self.scenario.timeout,
-        )
-
-    def disturbed(self, world: Workspace, point: Point) -> Outcome:
-        argv = self.scenario.command(world)
-        return run_with(
-            point, argv, world.cwd, self._env(world), stdin=self.scenario.stdin, timeout=self.scenario.timeout
-        )
-
-
-def _choose_kills(trace: Trace, sample: int | None) -> tuple[list[Point], int]:
-    points = kill_points(trace)
-    return (points if sample is None else sample_kills(trace, points, sample)), len(points)
-
-
-def _check(
-    scenario: Scenario, tmp: Path, workers: int, choose: Callable[[Trace], tuple[list[Point], int]]
-) -> Result:
+def _check(scenario: Scenario, tmp: Path, choose: Callable[[Trace], tuple[list[Point], int]]) -> Result:
     begun = time.monotonic()
-    worlds = _Worlds(scenario, tmp)
+    worlds = Worlds(scenario, tmp)
     standard, failures = _standard(worlds)
     with worlds.fresh() as world:
         trace = worlds.record(world)
@@ -303,13 +143,13 @@ def _check(
         failures.append(
             Failure("no-points", f"nothing after start-up touches the tree; stderr: {trace.stderr!r}")
         )
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(scenario.workers) as pool:
         found = list(pool.map(lambda point: _try(worlds, standard, point), points))
     failures += [failure for some in found for failure in some]
     return Result(scenario.name, len(points), possible, time.monotonic() - begun, tuple(failures))
 
 
-def _standard(worlds: _Worlds) -> tuple[_Standard, list[Failure]]:
+def _standard(worlds: Worlds) -> tuple[_Standard, list[Failure]]:
     """Run twice in one world. A second run that changes anything, or a bad exit, is a failure already."""
     scenario = worlds.scenario
     failures = []
@@ -333,15 +173,18 @@ def _standard(worlds: _Worlds) -> tuple[_Standard, list[Failure]]:
     return _Standard(state, exits, bool(first.stdout)), failures
 
 
-def _try(worlds: _Worlds, standard: _Standard, point: Point) -> list[Failure]:
+def _try(worlds: Worlds, standard: _Standard, point: Point) -> list[Failure]:
     """One point, once more in a new world when the call was not reached: a peer's timing may move a read."""
-    failures = _try_once(worlds, standard, point)
-    if any(failure.check == "not-injected" for failure in failures):
+    try:
         failures = _try_once(worlds, standard, point)
+        if any(failure.check == "not-injected" for failure in failures):
+            failures = _try_once(worlds, standard, point)
+    except Exception as problem:  # noqa: BLE001 - a scenario that stumbles over the state is one more finding
+        return [Failure("scenario-raised", f"the scenario itself raised {problem!r}", point)]
     return failures
 
 
-def _try_once(worlds: _Worlds, standard: _Standard, point: Point) -> list[Failure]:
+def _try_once(worlds: Worlds, standard: _Standard, point: Point) -> list[Failure]:
     scenario = worlds.scenario
     failures = []
     with worlds.fresh() as world:
@@ -393,6 +236,11 @@ def _judge_run(
                 yield "false-success", "exit 0, but nothing was announced on stdout"
             if point.name in ("fsync", "fdatasync") and point.errno in _LOST_WRITES:
                 yield "sync-ignored", "exit 0, although data could not be made durable"
+    elif scenario.announces(outcome) and scenario.final_state(world) != standard.state:
+        yield (
+            "false-success",
+            f"announced before it was killed, but the state is {scenario.final_state(world)!r}",
+        )
     allowed = scenario.allowed_between if killed else scenario.allowed_after_fault
     try:
         allowed(world)

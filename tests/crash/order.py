@@ -8,7 +8,6 @@ names are made: nothing may replace a file that another process has just created
 
 import os
 import re
-from pathlib import Path
 
 from tests.crash.calls import Call, inside, names
 from tests.crash.run import Trace
@@ -65,8 +64,8 @@ def assert_durable_order(trace: Trace, final_name: str, *, written: bool = True)
         raise AssertionError(f"announced before the directory was synced: {calls[announced].text}")
 
 
-def assert_nothing_unsynced(trace: Trace, root: Path, ignore: tuple[str, ...] = ()) -> None:
-    """Raise AssertionError when a change below `root` is not yet durable at the first write to stdout.
+def assert_nothing_unsynced(trace: Trace, ignore: tuple[str, ...] = ()) -> None:
+    """Raise AssertionError when a change below the root is not yet durable at the first write to stdout.
 
     A written file needs a sync of that file; a new, renamed, linked or removed name needs one of its directory.
     `ignore` holds base names whose loss is harmless, such as a lock file.
@@ -81,21 +80,21 @@ def assert_nothing_unsynced(trace: Trace, root: Path, ignore: tuple[str, ...] = 
         if call.name in ("sync", "syncfs"):
             loose.clear()
         for path in _touched(call, trace.existed):
-            if inside(path, str(root)) and not any(name in ignore for name in _base_names(call)):
+            if inside(path, trace.root) and not any(name in ignore for name in _base_names(call)):
                 loose[path] = call
     if loose:
         listed = "\n".join(f"  {path}: {call.text}" for path, call in loose.items())
         raise AssertionError(f"not durable when success was announced:\n{listed}")
 
 
-def assert_no_overwrite(trace: Trace, root: Path, ignore: tuple[str, ...] = ()) -> None:
-    """Raise AssertionError when a call below `root` could replace or cut a file that someone else has just made.
+def assert_no_overwrite(trace: Trace, ignore: tuple[str, ...] = ()) -> None:
+    """Raise AssertionError when a call below the root could replace or cut a file that someone else has just made.
 
     A rename must say RENAME_NOREPLACE, a creation O_EXCL, and nothing may be truncated; also calls that failed count.
     `ignore` holds base names that may be opened for creation, such as a lock file.
     """
     for call in trace.calls:
-        if not any(inside(path, str(root)) for path in call.paths) or any(
+        if not any(inside(path, trace.root) for path in call.paths) or any(
             n in ignore for n in _base_names(call)
         ):
             continue

@@ -35,6 +35,15 @@ _NO_FAULT = frozenset(
         "exit exit_group execve mmap munmap clone clone3 fork vfork wait4 kill tgkill poll ppoll select pselect6"
     )
 )
+_TELLING = frozenset(
+    {
+        ("fsync", "EIO"),
+        ("fdatasync", "EIO"),
+        ("write", "ENOSPC"),
+        ("pwrite64", "ENOSPC"),
+        ("writev", "ENOSPC"),
+    }
+)
 CHANGING = _WRITES | frozenset(
     names(
         "creat rename renameat renameat2 link linkat symlink symlinkat unlink unlinkat rmdir mkdir mkdirat mknod mknodat "
@@ -104,7 +113,11 @@ def sample_kills(trace: Trace, points: Sequence[Point], limit: int, seed: int = 
 
 
 def sample_faults(points: Sequence[Point], limit: int, seed: int = 0) -> list[Point]:
-    """At most `limit` fault points: first and last call of every name, every errno, every short write, then a spread."""
+    """At most `limit` fault points, chosen by what they can show.
+
+    First the errors that are most often ignored (a sync with EIO, a write with ENOSPC, a write of nothing), then the
+    first and last call of every name and every errno, each once, then a spread.
+    """
     shuffled = list(points)
     random.Random(seed).shuffle(shuffled)  # noqa: S311 - a repeatable choice, no secret
     ends = {(p.name, p.ordinal) for p in _ends(points)}
@@ -114,8 +127,11 @@ def sample_faults(points: Sequence[Point], limit: int, seed: int = 0) -> list[Po
         if (point.name, point.ordinal) in ends:
             chosen.setdefault((point.name, point.ordinal), point)
         errnos.setdefault(point.errno, point)
-    short = [p for p in points if p.kind is Kind.SHORT]
-    return _in_order(points, [*chosen.values(), *errnos.values(), *short, *points], limit, seed)
+    telling = [
+        p for p in points if p.kind is Kind.SHORT or (not p.for_ever and (p.name, p.errno) in _TELLING)
+    ]
+    first = _every(telling, limit, seed)
+    return _in_order(points, [*first, *chosen.values(), *errnos.values(), *points], limit, seed)
 
 
 def _ends(points: Iterable[Point]) -> list[Point]:

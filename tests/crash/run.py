@@ -88,7 +88,7 @@ class Trace(Struct, frozen=True):
     """What one undisturbed run did.
 
     `calls` begin at the first call that touches the root, in every process; `all_calls` has start-up as well.
-    `main` is the number of the first process, `existed` every path below the root before the run.
+    `main` is the number of the first process, `root` the tree under test, `existed` every path in it before the run.
     """
 
     all_calls: tuple[Call, ...]
@@ -97,7 +97,8 @@ class Trace(Struct, frozen=True):
     exit_code: int | None
     stdout: bytes
     stderr: bytes
-    existed: frozenset[str] = frozenset()
+    root: str
+    existed: frozenset[str]
 
     def shape(self) -> list[tuple[str, int, str, str | None]]:
         """What must be the same in every run: names, ordinals, places and errors of the first process."""
@@ -179,7 +180,7 @@ def record(
     )
     start = next(touches, len(every))
     main = every[0].pid if every else 0
-    return Trace(every, every[start:], main, ended.exit_code, ended.stdout, ended.stderr, existed)
+    return Trace(every, every[start:], main, ended.exit_code, ended.stdout, ended.stderr, str(root), existed)
 
 
 def differences(one: Trace, other: Trace) -> str | None:

@@ -15,6 +15,8 @@ _WRITER = Path(__file__).with_name("writer.py")
 class Toy(Scenario):
     """One version of the writer: "none" is the correct one."""
 
+    publishes = ("receipt.txt",)
+
     def __init__(self, fault: str = "none") -> None:
         self.fault = fault
         self.name = f"toy-{fault}"
