@@ -88,7 +88,7 @@ class Run:
         prompt, completion = 500 + self.below(4000), 50 + self.below(900)
         self.spent += prompt + completion
         if number % 3:
-            yield inference.inference_requested(name, request_hash=digest([self.seed, name]))
+            yield inference.inference_requested(name, request_hash=plain_hash(f"{self.seed} {name}".encode()))
             yield inference.inference_completed(name, response_bytes=900 + self.below(9000))
             return
         reserved = inference.reservation(
