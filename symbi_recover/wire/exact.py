@@ -56,7 +56,8 @@ def reader(kind: Any) -> Reader:
 
 def _of(info: inspect.Type) -> Reader:
     if isinstance(info, inspect.Metadata):
-        return _time if (info.extra or {}).get("kind") == "time" else _bounded(info)
+        kind = (info.extra or {}).get("kind")
+        return KINDS[kind] if kind else _bounded(info)
     if isinstance(info, inspect.StructType):
         return _structure(info.cls)
     if isinstance(info, inspect.UnionType):
@@ -107,6 +108,10 @@ def _float(scanner: Scanner) -> float:
     start = scanner.position
     value = number_value(scanner.number())
     return scanner.fail("number out of range", start) if value is None else float(value)
+
+
+KINDS: dict[str, Reader] = {"time": _time}
+"""Readers by the `kind` that an annotation names; a format with spellings of its own adds them here."""
 
 
 def _integer(maximum: int) -> Reader:
