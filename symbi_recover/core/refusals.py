@@ -3,6 +3,8 @@
 The runtime has one text where we often know more; several of our codes then share it.
 """
 
+from msgspec.structs import replace
+
 from symbi_recover.core.codes import finding
 from symbi_recover.core.errors import RefusedError
 from symbi_recover.core.findings import Finding
@@ -60,6 +62,10 @@ class JournalRefusedError(RefusedError):
             offset=found.start,
         )
         self.finding = found
+
+    def at(self, path: str) -> "JournalRefusedError":
+        """The same, with the file named."""
+        return JournalRefusedError(replace(self.finding, path=path))
 
 
 def refuse(code: str, message: str, **where: object) -> JournalRefusedError:

@@ -33,6 +33,18 @@ _BASE64 = 88
 _PAYLOAD_END = -(len(_MIDDLE) + _BASE64 + len(_TAIL))
 _SIGNATURE = slice(-(_BASE64 + len(_TAIL)), -len(_TAIL))
 _EVENT_NAME = len('{"entry":{"agent_id":"","event":{"') + 36
+_WITH_FREE_JSON = frozenset(
+    {
+        b"Started",
+        b"PolicyEvaluated",
+        b"ToolEffect",
+        b"ResponseDeliveryFinished",
+        b"DirectInferenceRequested",
+    }
+)
+_DIGITS_AS_ZERO = bytes(ord("0") if chr(byte) in "0123456789" else 0 for byte in range(256))
+_LONG_NUMBER = b"0" * 19
+"""A run of digits that might be an integer outside 64 bits."""
 _ENCODE = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -67,13 +79,22 @@ def envelope(line: bytes) -> tuple[bytes, bytes, bool]:
         payload = line[len(_HEAD) : _PAYLOAD_END]
         if signature is not None and len(signature) == 64 and payload.startswith(b'{"entry":{'):
             return payload, signature, True
-    payload, text = _exact_envelope(line)
+    return (*exact_envelope(line), False)
+
+
+def exact_envelope(line: bytes) -> tuple[bytes, bytes]:
+    """Cut a line by the rules alone, syntax checked throughout; raises as `envelope` does.
+
+    A line may pass `envelope` with a payload that is no JSON at all; before its signature is called bad, this tells
+    whether the runtime would have refused its syntax first.
+    """
+    payload, text = _members(line)
     signature = _base64(text.encode())
     if signature is None:
         raise JsonError("the signature is not canonical base64", line.find(b'"signature"'))
     if len(signature) != 64:
         raise SignatureFormError
-    return payload, signature, False
+    return payload, signature
 
 
 def decode(payload: bytes) -> Record:
@@ -82,12 +103,9 @@ def decode(payload: bytes) -> Record:
     Raises:
         JsonError: where the runtime's reader would refuse it.
     """
-    kind = _canonical_decoder(payload[_EVENT_NAME : payload.find(b'"', _EVENT_NAME)])
-    if (
-        kind is not None
-        and payload.count(b"{") + payload.count(b"[") <= MAX_DEPTH
-        and b"$serde_json" not in payload
-    ):
+    name = payload[_EVENT_NAME : payload.find(b'"', _EVENT_NAME)]
+    kind = _canonical_decoder(name)
+    if kind is not None and (name not in _WITH_FREE_JSON or _free_json_is_plain(payload)):
         try:
             fast = kind.decode(payload)
             if _ENCODE(fast) == payload:
@@ -126,7 +144,7 @@ def _exact_record(payload: bytes) -> Record:
     )
 
 
-def _exact_envelope(line: bytes) -> tuple[bytes, str]:
+def _members(line: bytes) -> tuple[bytes, str]:
     """Section 4: exactly two members in either order, or the positional form."""
     scanner = Scanner(line)
     found: dict[str, Any] = {}
@@ -163,6 +181,15 @@ def _base64(text: bytes) -> bytes | None:
     except ValueError:
         return None
     return value if binascii.b2a_base64(value, newline=False) == text else None
+
+
+def _free_json_is_plain(payload: bytes) -> bool:
+    """Whether free JSON cannot hold what the fast decoder takes and the runtime does not, or reads otherwise."""
+    return (
+        payload.count(b"{") + payload.count(b"[") <= MAX_DEPTH
+        and b"$serde_json" not in payload
+        and _LONG_NUMBER not in payload.translate(_DIGITS_AS_ZERO)
+    )
 
 
 def _outbound_is_plain(event: Event) -> bool:

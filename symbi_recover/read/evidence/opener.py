@@ -123,17 +123,17 @@ class OpenedFile:
 
     def read(self, limit: int) -> bytes:
         """All bytes up to the size at open, read once; at most `limit` + 1, so that a longer file shows itself."""
-        wanted = min(self.facts.size, limit + 1)
+        return b"".join(self.blocks(0, min(self.facts.size, limit + 1)))
+
+    def blocks(self, start: int, end: int) -> Iterator[bytes]:
+        """The bytes from `start` to `end`, fewer if the file has become shorter, in blocks of at most 1 MiB."""
         with examining(self.path):
-            parts = []
-            offset = 0
-            while offset < wanted:
-                part = os.pread(self.descriptor, min(_BLOCK, wanted - offset), offset)
+            while start < end:
+                part = os.pread(self.descriptor, min(_BLOCK, end - start), start)
                 if not part:
-                    break
-                parts.append(part)
-                offset += len(part)
-        return b"".join(parts)
+                    return
+                start += len(part)
+                yield part
 
     def unchanged(self) -> bool:
         """Whether size, modification time and change time are still those at open."""

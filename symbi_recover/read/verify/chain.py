@@ -1,18 +1,20 @@
 """Verifies lines of a journal one after another (journal.md section 8, steps 3c to 3h).
 
 For each line: cut the envelope, check the signature, type the payload, then the chain: version and run, run and
-principal like the first record's, previous hash, sequence. The first fault raises. Whoever calls decides what to
-do with the facts that come back; nothing is kept here but the state that the next line needs.
+principal like the first record's, previous hash, sequence. The first fault raises. Only the events that matter to
+a classifier come back; nothing else is kept but the state that the next line needs.
 
-A chain may begin in the middle of a file (`adopt`): the caller then joins the seams.
+A chain may begin in the middle of a file (`adopt`); `join` then checks that two chains meet.
 """
 
 import hashlib
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
+from symbi_recover.core.events import Event
 from symbi_recover.core.refusals import JournalRefusedError, refuse
+from symbi_recover.read.classify import MATTERS
 from symbi_recover.wire import ed25519
 from symbi_recover.wire.journal import (
     FIRST_PREVIOUS_HASH,
@@ -20,10 +22,24 @@ from symbi_recover.wire.journal import (
     SignatureFormError,
     decode,
     envelope,
+    exact_envelope,
 )
 from symbi_recover.wire.strictjson import JsonError
 
 Depth = Literal["full", "anchored"]
+
+
+class Batch(NamedTuple):
+    """What some consecutive records say; places are sequences."""
+
+    events: list[tuple[int, int, Event]]
+    """Those in `MATTERS`, as (sequence, iteration, event)."""
+    first_time: str
+    last_time: str
+    backwards: list[tuple[int, str, str]]
+    """Records dated before their predecessor, as (sequence, time before, time)."""
+    not_canonical: list[int]
+    layout_odd: list[int]
 
 
 class Chain:
@@ -35,61 +51,83 @@ class Chain:
 
     def __init__(self, public_key: bytes, run_id: UUID | None, depth: Depth = "full") -> None:
         self.public_key = public_key
-        self.expected_run = run_id
         self.check_each = depth == "full"
         self.count = 0
-        self.first_sequence = 0
         self.previous_hash = FIRST_PREVIOUS_HASH
-        self.first_previous_hash = FIRST_PREVIOUS_HASH
+        self.start = (0, FIRST_PREVIOUS_HASH)
+        """Sequence and previous hash of the first record."""
         self.principal: UUID | None = None
         self.run: UUID | None = run_id
         self.offset = 0
-        self.layout_odd: list[int] = []
-        self.adopting = False
+        self.last_time = ""
+        self._adopting = False
         self._head: tuple[bytes, bytes, bytes] | None = None
         ed25519.self_test()
 
     def adopt(self, offset: int) -> None:
         """Begin at byte `offset` of the file with whatever the first line says of its place."""
         self.offset = offset
-        self.adopting = True
+        self._adopting = True
 
-    def take(self, lines: Iterable[bytes]) -> list[Record]:
+    def take(self, lines: Iterable[bytes]) -> Batch:
         """Verify complete lines.
 
         Raises:
             JournalRefusedError: at the first line that the runtime refuses, with record number and byte range.
         """
-        records = []
+        batch = Batch([], "", "", [], [], [])
+        first_time = ""
         verify = ed25519.verify if self.check_each else None
         key = self.public_key
         for line in lines:
             try:
                 payload, signature, laid_out = envelope(line)
                 if verify is not None and not verify(key, payload, signature):
+                    exact_envelope(line)
                     raise self._refusal(_SIGNATURE_CODES[ed25519.reason(signature)], line)
                 record = decode(payload)
             except SignatureFormError:
                 raise self._refusal("signature_length", line) from None
             except JsonError as error:
-                raise self._malformed(error, line) from None
+                message = f"{error.message}, at byte {error.offset} of the line or its payload"
+                raise self._refusal("record_malformed", line, message=message) from None
             if (
                 record.previous_hash != self.previous_hash
                 or record.sequence != self.count
                 or record.agent_id != self.principal
                 or record.run_id != self.run
-                or (record.version != 2 if record.run_id is not None else record.version != 1)
+                or record.version != 2
             ):
                 self._settle(record, line)
             if not laid_out:
-                self.layout_odd.append(self.count)
+                batch.layout_odd.append(record.sequence)
+            if not record.canonical:
+                batch.not_canonical.append(record.sequence)
+            time = record.timestamp
+            if time[:-1] < self.last_time[:-1]:
+                batch.backwards.append((record.sequence, self.last_time, time))
+            first_time = first_time or time
+            self.last_time = time
+            if type(record.event) in MATTERS:
+                batch.events.append((record.sequence, record.iteration, record.event))
             self.previous_hash = hashlib.sha256(line).hexdigest()
             self.count += 1
             self.offset += len(line)
-            records.append(record)
-        if records:
+        if first_time and verify is None:
             self._head = line, payload, signature
-        return records
+        return batch._replace(first_time=first_time, last_time=self.last_time)
+
+    def join(self, following: "Chain") -> bool:
+        """Take over the state of a chain that begins where this one ends; False if they do not meet."""
+        if self.principal is None:
+            self.principal, self.run = following.principal, following.run
+        if (following.principal, following.run) != (self.principal, self.run):
+            return False
+        if following.start != (self.count, self.previous_hash):
+            return False
+        self.count, self.previous_hash = following.count, following.previous_hash
+        self.offset, self.last_time = following.offset, following.last_time
+        return True
 
     def check_head(self) -> None:
         """Check the signature of the last line taken, which `anchored` has not.
@@ -107,14 +145,12 @@ class Chain:
 
     def _settle(self, record: Record, line: bytes) -> None:
         """Learn from a first record what all must share, or refuse one that differs."""
-        first = self.principal is None
-        if first:
+        if self.principal is None:
             self.principal = record.agent_id
-            if self.expected_run is None:
+            if self.run is None:
                 self.run = record.run_id
-            if self.adopting:
-                self.count = self.first_sequence = record.sequence
-                self.previous_hash = self.first_previous_hash = record.previous_hash
+            if self._adopting:
+                self.start = self.count, self.previous_hash = record.sequence, record.previous_hash
         code, expected, actual = self._difference(record)
         if code:
             raise self._refusal(code, line, sequence=record.sequence, expected=expected, actual=actual)
@@ -136,12 +172,6 @@ class Chain:
         if record.previous_hash != self.previous_hash:
             return "link_mismatch", self.previous_hash, record.previous_hash
         return "", "", ""
-
-    def _malformed(self, error: JsonError, line: bytes) -> JournalRefusedError:
-        found = self._refusal(
-            "record_malformed", line, message=f"{error.message} at byte {error.offset} of the line"
-        )
-        return found
 
     def _refusal(self, code: str, line: bytes, *, message: str = "", **where: object) -> JournalRefusedError:
         return refuse(
