@@ -30,6 +30,7 @@ TIMEOUT = 30.0
 """Seconds that one run may take."""
 
 _TRACED = "%file,%desc,%network,%process,umask,sync"
+_LINE = 600  # characters of a log line that a report shows
 _NOT_A_TOUCH = frozenset({"execve", "getcwd", "chdir", "fchdir"})
 
 
@@ -218,7 +219,8 @@ def run_with(
     hit = _hit(point, calls, ended)
     if hit is not None and point.kind is Kind.TORN:
         tear(hit)
-    text = hit.text[:300] if hit else ""
+    text = hit.text if hit else ""
+    text = text if len(text) <= _LINE else f"{text[: _LINE // 2]} ... {text[-_LINE // 2 :]}"
     return Outcome(
         ended.exit_code, ended.signal, ended.stdout, ended.stderr, text, ended.timed_out, ended.seconds
     )
