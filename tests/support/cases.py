@@ -1,110 +1,89 @@
-"""The recorded side-by-side cases of `fixtures/cases/`, and which messages have fixed wording.
+"""Lays out the trees of `fixtures/cases/invocation.jsonl.gz` and `cron.jsonl.gz` at the path they were made for.
 
-Cases are read once per process. `SAYS_SO` decides, for a first line of stderr, whether its wording is part of the
-runtime's contract (journal.md section 16): for those we must say the same; for others only the prefix counts.
+Claims name their journal by absolute path, so a case works at one place only. `laid_out` takes a file lock beside
+that place, so that test processes take turns, and removes the tree afterwards.
 """
 
 import base64
+import fcntl
 import gzip
-import re
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from tests.support.evidence import FIXTURES
-
-CASES = FIXTURES / "cases"
-
-PREFIX = "Audit inspection failed: "
-JOURNAL_PREFIX = PREFIX + "Journal write failed: "
-
-ARGUMENT_LITERALS = (
-    "public key must be 64 hexadecimal characters",
-    "public key must be 32 bytes",
-    "run ID must be a UUID",
-)
-JOURNAL_LITERALS = (
-    "signature error: Cannot decompress Edwards point",
-    "journal must be a regular file within its size limit",
-    "incomplete or oversized signed journal record",
-    "incomplete signed journal record",
-    "signature error",
-    "signature error: Cannot use scalar with high-bit set",
-    "signature error: Verification equation was not satisfied",
-    "signed journal chain or principal mismatch",
-    "signed journal has no records",
-    "journal changed during verification; inspect a stable snapshot",
-    "signed records follow run termination",
-    "invalid run start record",
-    "tool approval lacks fingerprint",
-    "duplicate effect start or recovery effect limit exceeded",
-    "effect finish has no matching start",
-    "duplicate effect finish",
-    "duplicate root budget initialization",
-    "invalid or duplicate budget reservation identity",
-    "reservation amount overflow",
-    "invalid reservation allowance or ancestry",
-    "budget ancestry is cyclic, oversized or disconnected",
-    "child allowance exceeds its parent",
-    "budget scope identity changed",
-    "recorded reservation exceeds the shared allowance",
-    "settlement belongs to a different budget",
-    "settlement has no reservation",
-    "duplicate budget settlement",
-    "settlement accounting outcome is inconsistent",
-)
-_SYSTEM_ERROR = re.compile(re.escape(JOURNAL_PREFIX) + r"[A-Z][^\n]* \(os error \d+\)")
-_FIXED = {PREFIX + text for text in ARGUMENT_LITERALS} | {JOURNAL_PREFIX + text for text in JOURNAL_LITERALS}
-
-
-class AuditCase(msgspec.Struct, frozen=True):
-    """One `audit inspect` of a made-up journal and what the runtime answered."""
-
-    id: str
-    group: str
-    run_id: str
-    public_key: str
-    journal: str
-    rc: int
-    stdout: str
-    stderr: str
-
-    @property
-    def data(self) -> bytes:
-        """The bytes of the journal."""
-        return base64.b64decode(self.journal)
-
-    @property
-    def family(self) -> str:
-        """A handful of cases that belong together: the group, and within events the kind of event."""
-        return "/".join(self.id.split("/")[:2]) if self.group == "event" else self.group
-
-
-def has_fixed_wording(line: str) -> bool:
-    """Whether the wording of this first line of stderr is part of the runtime's contract."""
-    return line in _FIXED or _SYSTEM_ERROR.fullmatch(line) is not None
+CASES = Path(__file__).resolve().parents[2] / "fixtures" / "cases"
+INVOCATION_PLACE = Path("/var/tmp/symbi-case")
+CRON_PLACE = Path("/var/tmp/symbi-cron")
 
 
 @cache
-def audit_cases() -> dict[str, tuple[AuditCase, ...]]:
-    """All audit cases by family, in file order."""
-    decoder = msgspec.json.Decoder(AuditCase)
-    families: dict[str, list[AuditCase]] = {}
-    with gzip.open(CASES / "audit.jsonl.gz") as lines:
-        for line in lines:
-            case = decoder.decode(line)
-            families.setdefault(case.family, []).append(case)
-    return {family: tuple(members) for family, members in families.items()}
-
-
-def audit_case(case_id: str) -> AuditCase:
-    """One audit case by its id."""
-    return next(case for members in audit_cases().values() for case in members if case.id == case_id)
+def invocation_cases() -> dict[str, dict[str, Any]]:
+    """Every invocation case by its id."""
+    return _read("invocation")
 
 
 @cache
-def raw_cases(name: str) -> tuple[dict[str, Any], ...]:
-    """The cases of `invocation`, `cron` or `leases` as plain objects; fixtures/README.md tells their members."""
-    with gzip.open(CASES / f"{name}.jsonl.gz") as lines:
-        return tuple(msgspec.json.decode(line) for line in lines)
+def cron_cases() -> dict[str, dict[str, Any]]:
+    """Every cron case by its id."""
+    return _read("cron")
+
+
+def _read(name: str) -> dict[str, dict[str, Any]]:
+    with gzip.open(CASES / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return {case["id"]: case for case in map(json.loads, lines)}
+
+
+@contextmanager
+def held(place: Path) -> Iterator[None]:
+    """Keep other test processes away from a place, and leave nothing there."""
+    lock = os.open(f"{place}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if place.exists():
+            shutil.rmtree(place)
+        try:
+            yield
+        finally:
+            if place.exists():
+                shutil.rmtree(place)
+    finally:
+        os.close(lock)
+
+
+def lay(tree: dict[str, dict[str, Any]], root: Path) -> None:
+    """Make the members of a tree below `root`, which is made as well; modes are set last."""
+    root.mkdir(mode=0o700, parents=True)
+    for name, member in tree.items():
+        path = root / name
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if "dir" in member:
+            path.mkdir(mode=0o700, exist_ok=True)
+        elif "link" in member:
+            path.symlink_to(member["link"])
+        elif "fifo" in member:
+            os.mkfifo(path)
+        elif "zeros" in member:
+            path.write_bytes(bytes(member["zeros"]))
+        elif "data" in member:
+            path.write_bytes(base64.b64decode(member["data"]))
+    for name, member in tree.items():
+        if "hardlink" in member:
+            os.link(root / member["hardlink"], root / name)
+    for name, member in sorted(tree.items(), reverse=True):
+        if "mode" in member and "link" not in member:
+            (root / name).chmod(member["mode"])
+
+
+@contextmanager
+def laid_out(case: dict[str, Any]) -> Iterator[Path]:
+    """Lay out an invocation case, alone on this machine; gives the project folder."""
+    with held(INVOCATION_PLACE):
+        lay(case["tree"], INVOCATION_PLACE / "p")
+        for name, data in case["files"].items():
+            (INVOCATION_PLACE / name).write_bytes(base64.b64decode(data))
+        yield INVOCATION_PLACE / "p"

@@ -1,0 +1,123 @@
+"""Where evidence lies: names of claims and receipts, paths walked without following links, projects below a root.
+
+Implements the names of invocation.md section 4 and publication.md sections 5 and 8. A path is walked one
+component at a time, each opened from the one before, so that a link anywhere in it shows itself.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from symbi_recover.core.scalars import UUID
+from symbi_recover.wire import canonical
+
+SYMBIONT = ".symbiont"
+INVOCATIONS = "invocations"
+GOVERNED = "governed"
+STORE_LOCK = "store.lock"
+CRON_DATABASE = "cron_jobs.db"
+_STEP = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_SKIPPED = frozenset({"proc", "sys", "dev"})
+
+
+def claim_stem(scope: str, invocation_id: UUID) -> str:
+    """The 64 hex digits that a claim's file name begins with."""
+    return canonical.digest([scope, str(invocation_id)]).removeprefix("sha256:")
+
+
+def claim_name(scope: str, invocation_id: UUID) -> str:
+    """The file name of a claim."""
+    return f"{claim_stem(scope, invocation_id)}.jsonl"
+
+
+def resolution_name(scope: str, invocation_id: UUID) -> str:
+    """The file name of a resolution receipt."""
+    return f"{claim_stem(scope, invocation_id)}.resolved.json"
+
+
+def publication_name(scope: str, invocation_id: UUID, publication_id: UUID) -> str:
+    """The file name of a publication receipt."""
+    named = ["file-publication-v1", scope, str(invocation_id), str(publication_id)]
+    return f"{canonical.digest(named).removeprefix('sha256:')}.publication.json"
+
+
+def journal_name(agent_id: UUID, run_id: UUID) -> str:
+    """The file name of a run journal."""
+    return f"{agent_id}.{run_id}.jsonl"
+
+
+def components(path: str) -> list[str]:
+    """The parts of a path as the runtime compares them: empty and `.` parts do not count, `..` does."""
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+@contextmanager
+def walk(path: str, *, flags: int = _STEP) -> Iterator[int]:
+    """Open a folder by its absolute path, one component after the other, following no link.
+
+    Raises:
+        OSError: as the system answers; a link is ENOTDIR.
+    """
+    current = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in components(path):
+            following = os.open(part, flags, dir_fd=current)
+            os.close(current)
+            current = following
+        yield current
+    finally:
+        os.close(current)
+
+
+@contextmanager
+def walk_searching(path: str) -> Iterator[int]:
+    """As `walk`, but needs only the right to search the folders, not to read them; the descriptor is `O_PATH`."""
+    with walk(path, flags=os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW) as descriptor:
+        yield descriptor
+
+
+def find_projects(root: str) -> Iterator[str]:
+    """The folders at and below `root` that hold an invocation store, as real paths, sorted within each folder.
+
+    Links are not followed, and what cannot be listed is passed over.
+    """
+    waiting = [os.path.realpath(root)]
+    while waiting:
+        folder = waiting.pop()
+        if is_project(folder):
+            yield folder
+        waiting.extend(reversed(_folders(folder)))
+
+
+def is_project(folder: str) -> bool:
+    """Whether an invocation store lies in `folder`, safe or not."""
+    return os.path.lexists(f"{folder}/{SYMBIONT}/{INVOCATIONS}")
+
+
+def _folders(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(
+                entry.name
+                for entry in entries
+                if entry.name != SYMBIONT and entry.is_dir(follow_symlinks=False)
+            )
+    except OSError:
+        return []
+    if folder == "/":
+        names = [name for name in names if name not in _SKIPPED]
+    return [f"{folder.rstrip('/')}/{name}" for name in names]
+
+
+def lstat_at(name: str, folder: int) -> os.stat_result | None:
+    """What lies under a name in an open folder, links not followed; None if nothing can be seen there."""
+    try:
+        return os.lstat(name) if folder < 0 else os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except (OSError, ValueError):
+        return None
+
+
+def is_folder(status: os.stat_result | None) -> bool:
+    """Whether a status is that of a real folder."""
+    return status is not None and stat.S_ISDIR(status.st_mode)

@@ -1,0 +1,296 @@
+"""Inspects one invocation: claim, journal, receipt, each read once through a held descriptor (invocation.md 10).
+
+1. wait for writers of the store, open the claim, ask the kernel whether a process holds it;
+2. read and judge the claim, then its journal, and make the snapshot;
+3. verify the resolution receipt, if one lies there;
+4. make sure that nothing moved meanwhile; if it did, begin again, a bounded number of times.
+
+`examine` is steps 1, 2 and 4, which every command shares; `inspect_invocation` adds step 3. Both only read. A
+caller that holds the claim's lock itself passes `owner_check=False`.
+"""
+
+import os
+import time
+
+from msgspec import Struct
+
+from symbi_recover.core.claims import STORE_FILE_LIMIT, Inspection, Resolution, Snapshot, Status
+from symbi_recover.core.codes import finding
+from symbi_recover.core.errors import RecoverError, RefusedError
+from symbi_recover.core.events import Payload, Started
+from symbi_recover.core.findings import Finding, NotChecked
+from symbi_recover.core.report import RecoveryReport
+from symbi_recover.core.scalars import UUID
+from symbi_recover.read.evidence.locate import claim_name, lstat_at, resolution_name
+from symbi_recover.read.evidence.locks import LockState
+from symbi_recover.read.evidence.opener import FileFacts, OpenedFile
+from symbi_recover.read.evidence.store import InvocationStore, holders, is_held
+from symbi_recover.read.verify.claim import (
+    EMPTY_SHA256,
+    ClaimFacts,
+    check_binding,
+    check_principal,
+    check_scope,
+    decode_key,
+    judge_claim,
+    make_snapshot,
+)
+from symbi_recover.read.verify.journal import verify
+from symbi_recover.read.verify.receipt import verify_resolution
+from symbi_recover.wire import canonical, exact
+from symbi_recover.wire.claim import has_float
+from symbi_recover.wire.journal import MAX_RECORD, envelope
+from symbi_recover.wire.receipt import stored_as_written
+
+JOURNAL_PREFIX = "Journal write failed: "
+_ATTEMPTS = 6
+_PAUSE = 0.02
+
+
+class Evidence(Struct, frozen=True, kw_only=True):
+    """Claim and journal of one invocation, verified together."""
+
+    facts: ClaimFacts
+    claim_path: str
+    journal_path: str
+    public_key: bytes
+    recovery: RecoveryReport | None
+    snapshot: Snapshot
+    snapshot_hash: str
+    claim_file: FileFacts
+    findings: tuple[Finding, ...] = ()
+    not_checked: tuple[NotChecked, ...] = ()
+
+    @property
+    def status(self) -> Status:
+        """The verdict without any receipt."""
+        settled = self.recovery is not None and not self.recovery.requires_reconciliation
+        return Status.RECORDED if self.facts.complete and settled else Status.UNRESOLVED
+
+
+class _MovedError(Exception):
+    """Something changed while it was read; `cause` is what the mixture looked like."""
+
+    def __init__(self, cause: RecoverError | None) -> None:
+        super().__init__()
+        self.cause = cause
+
+
+def inspect_invocation(
+    store: InvocationStore,
+    scope: str,
+    invocation_id: UUID,
+    *,
+    owner_check: bool = True,
+    trusted: bytes | None = None,
+) -> Inspection:
+    """Inspect an invocation as the runtime's `invocation inspect` does.
+
+    Args:
+        store: open store of the project.
+        scope: as given.
+        invocation_id: as given.
+        owner_check: ask whether a process holds the claim; False for a caller that holds it.
+        trusted: public key that the claim's must equal.
+
+    Raises:
+        RecoverError: the first fault, with the runtime's words.
+    """
+    evidence = examine(store, scope, invocation_id, owner_check=owner_check, trusted=trusted)
+    return conclude(store, evidence)
+
+
+def conclude(store: InvocationStore, evidence: Evidence) -> Inspection:
+    """Step 3, and the answer.
+
+    Raises:
+        RecoverError: the resolution receipt does not hold.
+    """
+    resolution, findings = read_resolution(store, evidence)
+    if resolution is not None and evidence.status is Status.RECORDED:
+        findings = (*findings, finding("resolution_overrides", "the result is saved and verified"))
+    return Inspection(
+        status=evidence.status if resolution is None else Status.RECONCILED,
+        snapshot_hash=evidence.snapshot_hash,
+        snapshot=evidence.snapshot,
+        recovery=evidence.recovery,
+        resolution=resolution,
+        claim_complete=evidence.facts.complete,
+        findings=(*evidence.findings, *findings),
+        not_checked=evidence.not_checked,
+    )
+
+
+def read_resolution(
+    store: InvocationStore, evidence: Evidence
+) -> tuple[Resolution | None, tuple[Finding, ...]]:
+    """The verified resolution of the evidence, None if there is no receipt; and what is odd about it.
+
+    Raises:
+        RecoverError: a receipt is there and does not hold.
+    """
+    name = resolution_name(evidence.snapshot.scope, evidence.snapshot.id)
+    if not store.has(name):
+        return None, ()
+    with store.open_entry(name) as file:
+        data = file.read(STORE_FILE_LIMIT)
+        receipt = verify_resolution(data, evidence.public_key, evidence.snapshot_hash, file.path)
+    odd: tuple[Finding, ...] = ()
+    if not stored_as_written(data, receipt):
+        odd = (finding("receipt_respelled", "the file is spelled differently", path=file.path),)
+    return receipt.payload, odd
+
+
+def examine(
+    store: InvocationStore,
+    scope: str,
+    invocation_id: UUID,
+    *,
+    owner_check: bool = True,
+    trusted: bytes | None = None,
+) -> Evidence:
+    """Steps 1, 2 and 4; arguments and errors as for `inspect_invocation`."""
+    check_scope(scope)
+    cause: RecoverError | None = None
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(_PAUSE)
+        if owner_check:
+            store.wait_for_writers()
+        with store.open_entry(claim_name(scope, invocation_id)) as file:
+            try:
+                return _Reading(store, file, owner_check=owner_check, trusted=trusted).examine(
+                    scope, invocation_id
+                )
+            except _MovedError as moved:
+                cause = moved.cause
+    raise RefusedError(
+        "claim_changing",
+        f"{JOURNAL_PREFIX}journal changed during verification; inspect a stable snapshot",
+        path=store.path,
+        hint=None if cause is None else f"at the last attempt: {cause.message}",
+    )
+
+
+class _Reading:
+    """One attempt at one claim."""
+
+    def __init__(
+        self, store: InvocationStore, file: OpenedFile, *, owner_check: bool, trusted: bytes | None
+    ) -> None:
+        self.store = store
+        self.file = file
+        self.owner_check = owner_check
+        self.trusted = trusted
+        self.findings: list[Finding] = []
+        self.not_checked: list[NotChecked] = []
+
+    def examine(self, scope: str, invocation_id: UUID) -> Evidence:
+        self._check_owner()
+        try:
+            evidence = self._read(scope, invocation_id)
+        except RecoverError as error:
+            if error.code == "journal_changed" or self._moved():
+                raise _MovedError(error) from error
+            raise
+        if self._moved():
+            raise _MovedError(None)
+        return evidence
+
+    def _check_owner(self) -> None:
+        if not self.owner_check:
+            return
+        answer = self.store.ask_owner(self.file)
+        if is_held(answer):
+            raise RefusedError(
+                "claim_live",
+                "invocation is still owned; reconciliation refused",
+                path=self.file.path,
+                hint=holders(answer),
+            )
+        if answer.state is LockState.UNKNOWN and answer.because is not None:
+            self.findings.append(finding("claim_owner_unknown", answer.because.detail, path=self.file.path))
+            self.not_checked.append(
+                NotChecked("whether a process still owns the invocation", answer.because.detail)
+            )
+
+    def _moved(self) -> bool:
+        """Whether the claim, or its ownership, is not as it was when it was opened."""
+        named = lstat_at(os.path.basename(self.file.path), self.store.folder)
+        facts = self.file.facts
+        if named is None or (named.st_dev, named.st_ino) != (facts.device, facts.inode):
+            return True
+        if not self.file.unchanged():
+            return True
+        return self.owner_check and (is_held(self.store.ask_owner(self.file)) or self.store.is_busy())
+
+    def _read(self, scope: str, invocation_id: UUID) -> Evidence:
+        path = self.file.path
+        facts = judge_claim(
+            self.file.read(STORE_FILE_LIMIT),
+            path,
+            project=self.store.project,
+            scope=scope,
+            invocation_id=invocation_id,
+        )
+        key = decode_key(facts.reference, path)
+        if self.trusted is None:
+            self.findings.append(
+                finding("claim_key_from_evidence", f"the key is {key.hex()}", path=path, actual=key.hex())
+            )
+            self.not_checked.append(
+                NotChecked("who signed the journal", "no key was given or pinned; the claim's own was used")
+            )
+        elif key != self.trusted:
+            raise RefusedError(
+                "claim_key_differs",
+                f"the claim names the key {key.hex()}, trusted is {self.trusted.hex()}",
+                path=path,
+            )
+        if facts.torn:
+            self.findings.append(
+                finding("claim_torn", f"{facts.torn} bytes follow the last record", path=path)
+            )
+        recovery, journal_sha256 = self._read_journal(facts, key)
+        snapshot = make_snapshot(facts, journal_sha256)
+        return Evidence(
+            facts=facts,
+            claim_path=path,
+            journal_path=f"{self.store.governed_path}/{facts.journal}",
+            public_key=key,
+            recovery=recovery,
+            snapshot=snapshot,
+            snapshot_hash=canonical.digest(snapshot),
+            claim_file=self.file.facts,
+            findings=tuple(self.findings),
+            not_checked=tuple(self.not_checked),
+        )
+
+    def _read_journal(self, facts: ClaimFacts, key: bytes) -> tuple[RecoveryReport | None, str]:
+        """The report, None for an empty journal, and the hash of all bytes."""
+        with self.store.open_journal(facts.journal) as journal:
+            if journal.facts.size == 0:
+                if not journal.unchanged():
+                    raise _MovedError(None)
+                return None, EMPTY_SHA256
+            try:
+                verified = verify(journal, key, run_id=facts.claim.run_id, want_digest=True)
+            except RecoverError as error:
+                if isinstance(error, RefusedError):
+                    error.message = f"{JOURNAL_PREFIX}{error.message}"
+                raise
+            started = verified.started
+            if has_float(facts.claim.admission):
+                started = _started_exactly(journal)
+            check_binding(facts.claim, started, journal.path)
+            check_principal(facts.claim, verified.recovery.agent_id, journal.path)
+            self.findings.extend(verified.findings)
+        return verified.recovery, verified.sha256 or EMPTY_SHA256
+
+
+def _started_exactly(journal: OpenedFile) -> Started | None:
+    """The start event with numbers as the runtime reads them, which the fast decoder may read differently."""
+    line = os.pread(journal.descriptor, MAX_RECORD, 0).split(b"\n", 1)[0] + b"\n"
+    payload, _, _ = envelope(line)
+    event = exact.read(payload, Payload).entry.event
+    return event if isinstance(event, Started) else None
