@@ -26,7 +26,8 @@ class Answer:
     def __init__(self, value: Any, status: int = 200, *, headers: dict[str, str] | None = None) -> None:
         self.status = status
         self.body = b"" if value is None else value if isinstance(value, bytes) else _json(value)
-        self.headers = {"Content-Type": "application/json", "Ostype": "linux", **(headers or {})}
+        kind = {} if status == 204 else {"Content-Type": "application/json"}
+        self.headers = {**kind, "Ostype": "linux", **(headers or {})}
 
     def head(self, length: int | None = None) -> bytes:
         """Give status line and headers, with another length if wanted."""

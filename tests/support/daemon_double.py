@@ -192,7 +192,7 @@ class DaemonDouble:
         return Answer(value, status, headers=about)
 
     def _error(self, request: Request, error: JsonError) -> Answer:
-        about = {"Api-Version": self.world.api}
+        about = {} if error.message == "page not found" else {"Api-Version": self.world.api}
         if request.version is not None and [int(n) for n in request.version.split(".")] < [1, 23]:
             plain = {
                 **about,

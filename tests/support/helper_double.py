@@ -152,6 +152,7 @@ class HelperDouble:
     def freeze(self) -> None:
         """Stop the child with SIGSTOP; it keeps the lock and answers nothing."""
         os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def thaw(self) -> None:
         """Let a frozen child go on."""
