@@ -52,7 +52,7 @@ def test_another_namespace_sees_a_part(tmp_path: Path):
     assert host.sees_whole_host(lay_out(tmp_path, pid_namespace=4026532178)) is False
 
 
-@pytest.mark.parametrize("inner", ["1", f"7 {os.getpid()}"])
+@pytest.mark.parametrize("inner", ["1", "7 1"])
 def test_a_proc_of_another_namespace_is_not_ones_own(tmp_path: Path, inner: str):
     proc = lay_out(tmp_path, inner=inner)
     if inner == "1":

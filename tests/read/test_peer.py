@@ -42,6 +42,11 @@ for line in sys.stdin:
         noise.append(other.accept()[0])
     elif command == "duplicate":
         noise.append(held[-1].dup())
+    elif command == "listen again":
+        os.unlink(sys.argv[1])
+        noise.append(socket.socket(socket.AF_UNIX))
+        noise[-1].bind(sys.argv[1])
+        noise[-1].listen(16)
     elif command == "shut":
         held[-1].shutdown(socket.SHUT_WR)
     elif command == "close":
@@ -109,6 +114,12 @@ def test_connections_of_another_listener_and_other_sockets_are_not_counted(tmp_p
     with engine(path) as (process, ticks, inode), ExitStack() as stack:
         client(stack, tmp_path / "s.other")
         process.ask("accept other")
+        assert count(process, ticks, inode) == 0
+
+
+def test_a_second_listener_of_the_same_name_is_no_connection(tmp_path: Path):
+    with engine(tmp_path / "s") as (process, ticks, inode):
+        process.ask("listen again")
         assert count(process, ticks, inode) == 0
 
 
@@ -183,6 +194,23 @@ def test_an_ended_engine_that_nobody_reaped_does_not_count_as_quiet(tmp_path: Pa
 
     assert isinstance(answer, CannotKnow)
     assert answer.why is Why.PROCESS_CHANGED
+
+
+def test_a_number_counted_while_the_engine_ended_is_thrown_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with engine(tmp_path / "s") as (process, ticks, inode):
+
+        def count_then_end(*_arguments: object) -> Census:
+            process.process.kill()
+            process.process.wait()
+            return Census(0, b"s", 1, 0)
+
+        monkeypatch.setattr(peer, "_count", count_then_end)
+        answer = peer.count_connections(process.pid, ticks, inode)
+
+    assert isinstance(answer, CannotKnow)
+    assert answer.why in (Why.PROCESS_CHANGED, Why.UNSUPPORTED)
 
 
 def test_a_process_without_the_listener_gives_no_number(tmp_path: Path):
