@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import evidence
-from tests.support.cases import JOURNAL_PREFIX, AuditCase, audit_case, audit_cases, has_fixed_wording
+from tests.support.audit_cases import JOURNAL_PREFIX, AuditCase, audit_case, audit_cases, has_fixed_wording
 from tests.support.cli import Ran, run, run_process
 
 SHOWN = 5

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import evidence
-from tests.support.cases import JOURNAL_PREFIX
+from tests.support.audit_cases import JOURNAL_PREFIX
 from tests.support.cli import Ran, run
 
 ALPHABET = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"

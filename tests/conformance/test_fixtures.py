@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cases import audit_cases, raw_cases
+from tests.support.audit_cases import audit_cases, raw_cases
 from tests.support.evidence import EXPECTED, FIXTURES, TARBALL, checks
 from tests.support.vectors import VECTORS
 

@@ -81,17 +81,18 @@ def _streams() -> Iterator[tuple[_Captured, _Captured]]:
 
 
 @contextmanager
-def _unchanged_process() -> Iterator[None]:
-    """Fail when a command leaves the working folder or a signal handler changed; put both back."""
+def _restored_process() -> Iterator[None]:
+    """Put signal handlers back, which a program may set, and fail when the working folder was changed."""
     watched = (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)
     folder, handlers = Path.cwd(), {number: signal.getsignal(number) for number in watched}
-    yield
-    left_folder, left = Path.cwd(), {number: signal.getsignal(number) for number in watched}
-    os.chdir(folder)
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
-    assert left_folder == folder, "the command left the working folder changed"
-    assert left == handlers, "the command left a signal handler changed"
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        left = Path.cwd()
+        os.chdir(folder)
+    assert left == folder, "the command left the working folder changed"
 
 
 def run(*argv: str | os.PathLike[str], env: Mapping[str, str] | None = None) -> Ran:
@@ -100,7 +101,7 @@ def run(*argv: str | os.PathLike[str], env: Mapping[str, str] | None = None) -> 
 
     arguments = [os.fspath(argument) for argument in argv]
     environment = mock.patch.dict(os.environ, clean_environment(env), clear=True)
-    with environment, _unchanged_process(), _streams() as (out, err):
+    with environment, _restored_process(), _streams() as (out, err):
         rc = int(main(arguments))
         out.flush()
         err.flush()
