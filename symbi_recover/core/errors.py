@@ -23,6 +23,7 @@ class RecoverError(Exception):
         path: str | None = None,
         record: int | None = None,
         offset: int | None = None,
+        detail: str | None = None,
         hint: str | None = None,
     ) -> None:
         """Describe the failure.
@@ -33,6 +34,7 @@ class RecoverError(Exception):
             path: the file concerned.
             record: line number in it, from 0.
             offset: byte offset in it.
+            detail: what is known besides the sentence, which may be a fixed one; escaped by renderers as well.
             hint: next step, where the registry's own is not the best one.
         """
         super().__init__(message)
@@ -41,6 +43,7 @@ class RecoverError(Exception):
         self.path = path
         self.record = record
         self.offset = offset
+        self.detail = detail
         self.hint = hint
 
 

@@ -19,12 +19,13 @@ from symbi_recover.core.codes import finding
 from symbi_recover.core.errors import RecoverError, RefusedError
 from symbi_recover.core.events import Payload, Started
 from symbi_recover.core.findings import Finding, NotChecked
-from symbi_recover.core.report import RecoveryReport
+from symbi_recover.core.report import KeyUsed, Proven, RecoveryReport
 from symbi_recover.core.scalars import UUID
 from symbi_recover.read.evidence.locate import claim_name, lstat_at, resolution_name
 from symbi_recover.read.evidence.locks import LockState
 from symbi_recover.read.evidence.opener import FileFacts, OpenedFile
 from symbi_recover.read.evidence.store import InvocationStore, holders, is_held
+from symbi_recover.read.trust import Trusted, key_used
 from symbi_recover.read.verify.claim import (
     EMPTY_SHA256,
     ClaimFacts,
@@ -35,7 +36,7 @@ from symbi_recover.read.verify.claim import (
     judge_claim,
     make_snapshot,
 )
-from symbi_recover.read.verify.journal import verify
+from symbi_recover.read.verify.journal import VerifiedJournal, verify
 from symbi_recover.read.verify.receipt import verify_resolution
 from symbi_recover.wire import canonical, exact
 from symbi_recover.wire.claim import has_float
@@ -54,7 +55,10 @@ class Evidence(Struct, frozen=True, kw_only=True):
     claim_path: str
     journal_path: str
     public_key: bytes
+    key: KeyUsed
     recovery: RecoveryReport | None
+    """None for a journal without any byte."""
+    proven: Proven | None
     snapshot: Snapshot
     snapshot_hash: str
     claim_file: FileFacts
@@ -82,7 +86,7 @@ def inspect_invocation(
     invocation_id: UUID,
     *,
     owner_check: bool = True,
-    trusted: bytes | None = None,
+    trusted: Trusted | None = None,
 ) -> Inspection:
     """Inspect an invocation as the runtime's `invocation inspect` does.
 
@@ -91,7 +95,7 @@ def inspect_invocation(
         scope: as given.
         invocation_id: as given.
         owner_check: ask whether a process holds the claim; False for a caller that holds it.
-        trusted: public key that the claim's must equal.
+        trusted: keys, one of which the claim must name; None takes the claim's own, as the runtime does.
 
     Raises:
         RecoverError: the first fault, with the runtime's words.
@@ -147,7 +151,7 @@ def examine(
     invocation_id: UUID,
     *,
     owner_check: bool = True,
-    trusted: bytes | None = None,
+    trusted: Trusted | None = None,
 ) -> Evidence:
     """Steps 1, 2 and 4; arguments and errors as for `inspect_invocation`."""
     check_scope(scope)
@@ -168,7 +172,7 @@ def examine(
         "claim_changing",
         f"{JOURNAL_PREFIX}journal changed during verification; inspect a stable snapshot",
         path=store.path,
-        hint=None if cause is None else f"at the last attempt: {cause.message}",
+        detail=None if cause is None else f"at the last attempt: {cause.message}",
     )
 
 
@@ -176,7 +180,7 @@ class _Reading:
     """One attempt at one claim."""
 
     def __init__(
-        self, store: InvocationStore, file: OpenedFile, *, owner_check: bool, trusted: bytes | None
+        self, store: InvocationStore, file: OpenedFile, *, owner_check: bool, trusted: Trusted | None
     ) -> None:
         self.store = store
         self.file = file
@@ -206,7 +210,7 @@ class _Reading:
                 "claim_live",
                 "invocation is still owned; reconciliation refused",
                 path=self.file.path,
-                hint=holders(answer),
+                detail=holders(answer),
             )
         if answer.state is LockState.UNKNOWN and answer.because is not None:
             self.findings.append(finding("claim_owner_unknown", answer.because.detail, path=self.file.path))
@@ -234,31 +238,21 @@ class _Reading:
             invocation_id=invocation_id,
         )
         key = decode_key(facts.reference, path)
-        if self.trusted is None:
-            self.findings.append(
-                finding("claim_key_from_evidence", f"the key is {key.hex()}", path=path, actual=key.hex())
-            )
-            self.not_checked.append(
-                NotChecked("who signed the journal", "no key was given or pinned; the claim's own was used")
-            )
-        elif key != self.trusted:
-            raise RefusedError(
-                "claim_key_differs",
-                f"the claim names the key {key.hex()}, trusted is {self.trusted.hex()}",
-                path=path,
-            )
+        self._check_key(key)
         if facts.torn:
             self.findings.append(
                 finding("claim_torn", f"{facts.torn} bytes follow the last record", path=path)
             )
-        recovery, journal_sha256 = self._read_journal(facts, key)
-        snapshot = make_snapshot(facts, journal_sha256)
+        verified = self._read_journal(facts, key)
+        snapshot = make_snapshot(facts, EMPTY_SHA256 if verified is None else str(verified.sha256))
         return Evidence(
             facts=facts,
             claim_path=path,
             journal_path=f"{self.store.governed_path}/{facts.journal}",
             public_key=key,
-            recovery=recovery,
+            key=key_used(key, self.trusted),
+            recovery=None if verified is None else verified.recovery,
+            proven=None if verified is None else verified.proven,
             snapshot=snapshot,
             snapshot_hash=canonical.digest(snapshot),
             claim_file=self.file.facts,
@@ -266,18 +260,32 @@ class _Reading:
             not_checked=tuple(self.not_checked),
         )
 
-    def _read_journal(self, facts: ClaimFacts, key: bytes) -> tuple[RecoveryReport | None, str]:
-        """The report, None for an empty journal, and the hash of all bytes."""
+    def _check_key(self, key: bytes) -> None:
+        path = self.file.path
+        if self.trusted is None:
+            self.findings.append(finding("claim_key_from_evidence", f"the key is {key.hex()}", path=path))
+            self.not_checked.append(
+                NotChecked("who signed the journal", "no key was given or pinned; the claim's own was used")
+            )
+        elif key not in self.trusted.keys:
+            wanted = ", ".join(sorted(trusted.hex() for trusted in self.trusted.keys))
+            raise RefusedError(
+                "claim_key_differs",
+                f"the claim names the key {key.hex()}, but trusted is {wanted}",
+                path=path,
+            )
+
+    def _read_journal(self, facts: ClaimFacts, key: bytes) -> VerifiedJournal | None:
+        """The verified journal, None for an empty one."""
         with self.store.open_journal(facts.journal) as journal:
             if journal.facts.size == 0:
                 if not journal.unchanged():
                     raise _MovedError(None)
-                return None, EMPTY_SHA256
+                return None
             try:
                 verified = verify(journal, key, run_id=facts.claim.run_id, want_digest=True)
-            except RecoverError as error:
-                if isinstance(error, RefusedError):
-                    error.message = f"{JOURNAL_PREFIX}{error.message}"
+            except RefusedError as error:
+                error.message = f"{JOURNAL_PREFIX}{error.message}"
                 raise
             started = verified.started
             if has_float(facts.claim.admission):
@@ -285,7 +293,7 @@ class _Reading:
             check_binding(facts.claim, started, journal.path)
             check_principal(facts.claim, verified.recovery.agent_id, journal.path)
             self.findings.extend(verified.findings)
-        return verified.recovery, verified.sha256 or EMPTY_SHA256
+        return verified
 
 
 def _started_exactly(journal: OpenedFile) -> Started | None:

@@ -10,10 +10,11 @@ from symbi_recover.core.codes import (
     ledger,
     publication,
     retirement,
+    trust,
 )
 from symbi_recover.core.findings import Code, Finding
 
-_PARTS = (cli, cron, evidence, invocation, journal, lease, ledger, publication, retirement)
+_PARTS = (cli, cron, evidence, invocation, journal, lease, ledger, publication, retirement, trust)
 
 
 def _merged() -> dict[str, Code]:

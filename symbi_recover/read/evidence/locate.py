@@ -52,16 +52,23 @@ def components(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".")]
 
 
+class UpwardError(ValueError):
+    """A path that must lead downwards holds `..`."""
+
+
 @contextmanager
 def walk(path: str, *, flags: int = _STEP) -> Iterator[int]:
     """Open a folder by its absolute path, one component after the other, following no link.
 
     Raises:
         OSError: as the system answers; a link is ENOTDIR.
+        UpwardError: at a `..`, when it is reached.
     """
     current = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in components(path):
+            if part == "..":
+                raise UpwardError(path)
             following = os.open(part, flags, dir_fd=current)
             os.close(current)
             current = following

@@ -135,7 +135,7 @@ class InvocationStore:
         if file.facts.kind == "folder":
             raise UnexaminedError("file_kind", "Is a directory (os error 21)", path=file.path)
         if not file.facts.private or file.facts.size > STORE_FILE_LIMIT:
-            raise RefusedError("store_file_not_private", FILE_RULE, path=file.path, hint=shown(file.facts))
+            raise RefusedError("store_file_not_private", FILE_RULE, path=file.path, detail=shown(file.facts))
 
     def open_journal(self, name: str) -> OpenedFile:
         """Open a run journal and hold it to the journal rule of section 5, size aside.
@@ -155,7 +155,7 @@ class InvocationStore:
             os.close(folder)
         if not file.facts.private:
             file.__exit__()
-            raise RefusedError("journal_not_private", JOURNAL_RULE, path=file.path, hint=shown(file.facts))
+            raise RefusedError("journal_not_private", JOURNAL_RULE, path=file.path, detail=shown(file.facts))
         return file
 
     @staticmethod
@@ -185,7 +185,7 @@ class InvocationStore:
                         "store_busy",
                         "invocation store busy; retry with the same ID",
                         path=file.path,
-                        hint=holders(answer),
+                        detail=holders(answer),
                     )
                 time.sleep(_POLL)
 

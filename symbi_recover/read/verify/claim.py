@@ -121,7 +121,7 @@ def judge_claim(data: bytes, path: str, *, project: str, scope: str, invocation_
             "claim_identity",
             "invalid invocation evidence identity or record order",
             path=path,
-            hint=_mismatch(text, claim, reference, project, asked=asked),
+            detail=_mismatch(text, claim, reference, project, asked=asked),
         )
     return ClaimFacts(claim, reference, text.result is not None, text.torn, hashlib.sha256(data).hexdigest())
 

@@ -56,7 +56,7 @@ def verify_resolution(data: bytes, public_key: bytes, snapshot_hash: str, path: 
             "receipt_stale",
             "reconciled evidence changed; original outcome requires renewed investigation",
             path=path,
-            hint=_stale(payload, snapshot_hash),
+            detail=_stale(payload, snapshot_hash),
         )
     return receipt
 
@@ -85,7 +85,7 @@ def verify_publication_receipt(
             "publication_receipt_differs",
             "file recovery receipt differs from original evidence",
             path=path,
-            hint=_stale(payload, snapshot_hash),
+            detail=_stale(payload, snapshot_hash),
         )
     return receipt
 
@@ -98,7 +98,7 @@ def check_review(review: Review, path: str | None = None) -> None:
     """
     broken = broken_rule(review)
     if broken is not None:
-        raise RefusedError("review_rules", REVIEW_RULES, path=path, hint=broken)
+        raise RefusedError("review_rules", REVIEW_RULES, path=path, detail=broken)
 
 
 def _check_size(data: bytes, path: str) -> None:
@@ -124,7 +124,7 @@ def _check_signature(receipt: ResolutionReceipt | PublicationReceipt, public_key
             "receipt_signature",
             ed25519.reason(signature),
             path=path,
-            hint=f"the signature has {len(signature)} bytes; it must cover the line "
+            detail=f"the signature has {len(signature)} bytes; it must cover the line "
             f"{_context(receipt)!r} and the payload",
         )
 

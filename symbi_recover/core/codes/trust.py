@@ -1,0 +1,36 @@
+"""Codes of keys that an operator gives or pins."""
+
+from symbi_recover.core.findings import Code, Severity
+
+CODES: dict[str, Code] = {
+    "key_unreadable": Code(
+        severity=Severity.REFUSED,
+        meaning="A public key that was given cannot be read.",
+        why="It may be 64 hexadecimal digits, a PEM or OpenSSH public key of type Ed25519, or the path of a file that holds one of them.",
+        next="Give the key in one of these forms.",
+    ),
+    "trust_file_unusable": Code(
+        severity=Severity.REFUSED,
+        meaning="The file of pinned keys cannot be used.",
+        why="It is missing, not private enough, or holds a line that is not an entry. Nothing in it was believed.",
+        next="Put the file right, or make it anew with `trust add`.",
+    ),
+    "trust_no_key": Code(
+        severity=Severity.REFUSED,
+        meaning="The trust file that was given pins no key for this project, so nothing was verified.",
+        why="An empty list of trusted keys is not the same as trusting what is found.",
+        next="Pin the project's key with `trust add`, or give it with `--public-key`.",
+    ),
+    "trust_entry_missing": Code(
+        severity=Severity.REFUSED,
+        meaning="No pinned key is as described.",
+        why="Entries are told apart by key, project and host.",
+        next="See `trust list`.",
+    ),
+    "trust_entry_present": Code(
+        severity=Severity.INFO,
+        meaning="The key is pinned already.",
+        why="An entry with the same key, project and host exists; nothing was changed.",
+        next="Nothing needs to be done.",
+    ),
+}

@@ -1,0 +1,40 @@
+"""The JSON that the runtime's own invocation commands print, byte for byte (invocation.md 10, publication.md 12)."""
+
+from typing import Any
+
+from msgspec.structs import asdict
+
+from symbi_recover.core.claims import FileRecovery, Inspection
+from symbi_recover.read.publication import FileInspection
+from symbi_recover.wire import canonical
+
+
+def inspection_document(inspection: Inspection) -> bytes:
+    """What `invocation inspect` prints."""
+    return canonical.pretty(
+        {
+            "status": inspection.status,
+            "snapshot_hash": inspection.snapshot_hash,
+            "snapshot": inspection.snapshot,
+            "recovery": inspection.recovery,
+            "resolution": inspection.resolution,
+        }
+    )
+
+
+def file_document(inspection: FileInspection) -> bytes:
+    """What `invocation file-inspect` prints; the state is the runtime's, or ours where the runtime fails."""
+    return canonical.pretty(
+        {
+            "snapshot_hash": inspection.evidence.snapshot_hash,
+            "snapshot": inspection.evidence.snapshot,
+            "publication": inspection.publication.intent,
+            "state": inspection.printed_state,
+            "recovery": None if inspection.receipt is None else receipt_members(inspection.receipt),
+        }
+    )
+
+
+def receipt_members(payload: FileRecovery) -> dict[str, Any]:
+    """A publication receipt's payload in the order in which it is printed, free values included."""
+    return asdict(payload)
