@@ -70,19 +70,20 @@ class _LeaseScanner(Scanner):
         return super().elements(on_element)
 
 
-def read_record(data: bytes, stem: str) -> RecordReading:
+def read_record(data: bytes, stem: str | None) -> RecordReading:
     """Read one record.
 
     Args:
         data: the file's bytes, at most one more than the limit.
-        stem: the file's name without `.json`, a UUID in canonical form.
+        stem: the file's name without `.json`, a UUID in canonical form; None for a left-over, whose name says
+            nothing.
     """
     if len(data) > RECORD_LIMIT:
         return RecordReading(None, (Fault("record_too_large", f"more than {RECORD_LIMIT} bytes"),))
     value, fault, deviations = _read(data, LeaseRecord)
     if value is None:
         return RecordReading(None, (fault,) if fault else ())
-    faults = (*identity_faults(value, stem), *rule_faults(value, deviations))
+    faults = (*identity_faults(value, value.lease if stem is None else stem), *rule_faults(value, deviations))
     if value.lease == NIL:
         deviations.append(Deviation("nil_lease", "the lease is the all-zero UUID"))
     return RecordReading(None if faults else value, tuple(faults), tuple(deviations))

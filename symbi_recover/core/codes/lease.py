@@ -412,7 +412,27 @@ CODES: dict[str, Code] = {
 }
 
 BLOCKING = frozenset(
-    ["dir_unsafe", "dir_missing", "path_too_long", "lock_unsafe", "socket_unexpected", "admission_invalid", "entry_not_uuid", "entry_noncanonical_name", "entry_not_private", "entry_is_link", "entry_not_regular", "entry_hangs_helper", "temp_unsafe", "record_too_large", "record_not_json", "record_schema", "record_rule", "record_identity", "too_many_records"]
+    [
+        "dir_unsafe",
+        "dir_missing",
+        "path_too_long",
+        "lock_unsafe",
+        "socket_unexpected",
+        "admission_invalid",
+        "entry_not_uuid",
+        "entry_noncanonical_name",
+        "entry_not_private",
+        "entry_is_link",
+        "entry_not_regular",
+        "entry_hangs_helper",
+        "temp_unsafe",
+        "record_too_large",
+        "record_not_json",
+        "record_schema",
+        "record_rule",
+        "record_identity",
+        "too_many_records",
+    ]
 )
 """Any of these stops the whole helper (section 14)."""
 

@@ -50,7 +50,11 @@ class FileFacts(Struct, frozen=True):
     @property
     def private(self) -> bool:
         """A regular file of the effective user, without group or other bits, with one link."""
-        return self.kind == "file" and self.uid == os.geteuid() and not self.mode & 0o077 and self.links == 1
+        return self.private_to(os.geteuid())
+
+    def private_to(self, uid: int) -> bool:
+        """A regular file of the account `uid`, without group or other bits, with one link."""
+        return self.kind == "file" and self.uid == uid and not self.mode & 0o077 and self.links == 1
 
     @property
     def version(self) -> tuple[int, int, int]:
