@@ -16,6 +16,7 @@ RUNTIME_TEXT: dict[str, str] = {
     "record_oversized": "incomplete or oversized signed journal record",
     "record_incomplete": "incomplete signed journal record",
     "key_not_a_point": "signature error: Cannot decompress Edwards point",
+    "key_weak": "signature error: Verification equation was not satisfied",
     "signature_length": "signature error",
     "signature_scalar": "signature error: Cannot use scalar with high-bit set",
     "signature_invalid": "signature error: Verification equation was not satisfied",

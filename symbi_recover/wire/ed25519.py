@@ -21,6 +21,11 @@ WRONG_LENGTH = "signature error"
 SCALAR_TOO_LARGE = "signature error: Cannot use scalar with high-bit set"
 EQUATION_FAILED = "signature error: Verification equation was not satisfied"
 
+_ORDER_8_Y = int.from_bytes(
+    bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "little"
+)
+_SMALL_ORDER_Y = frozenset({0, 1, _P - 1, _P, _P + 1, _ORDER_8_Y, _P - _ORDER_8_Y})
+
 _VECTORS = (
     (
         "03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8",
@@ -68,6 +73,11 @@ def is_point(public_key: bytes) -> bool:
     y2 = y * y % _P
     x2 = (y2 - 1) * pow(_D * y2 + 1, -1, _P) % _P
     return x2 == 0 or pow(x2, (_P - 1) // 2, _P) == 1
+
+
+def is_weak(public_key: bytes) -> bool:
+    """Whether a key has small order, in any of its 14 encodings; every signature under it is refused."""
+    return int.from_bytes(public_key, "little") & (2**255 - 1) in _SMALL_ORDER_Y
 
 
 def verify(public_key: bytes, message: bytes, signature: bytes) -> bool:

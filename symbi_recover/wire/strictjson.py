@@ -48,6 +48,8 @@ class Scanner:
             data.decode("utf-8")
         except UnicodeDecodeError as error:
             raise JsonError(_encoding_hint(data), error.start) from None
+        if data.startswith(b"\xef\xbb\xbf"):
+            raise JsonError("begins with a byte order mark", 0)
         self.data = data
         self.position = 0
         self.depth = 0

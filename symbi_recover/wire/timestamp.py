@@ -117,3 +117,15 @@ def _date(number: int) -> tuple[int, int, int]:
     month = (month_index + 2) % 12 + 1
     year = era * 400 + year_of_era + (month <= 2)
     return year, month, day_of_year - (153 * month_index + 2) // 5 + 1
+
+
+def from_nanoseconds(since_1970: int) -> str:
+    """A moment, in nanoseconds since 1970, in the form the runtime writes."""
+    seconds, nanoseconds = divmod(since_1970, 10**9)
+    days, second = divmod(seconds, 86_400)
+    year, month, day = _date(days + _day_number(1970, 1, 1))
+    hour, minute, second = second // 3600, second // 60 % 60, second % 60
+    return (
+        canonical(f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}.{nanoseconds:09d}Z")
+        or ""
+    )

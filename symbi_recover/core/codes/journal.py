@@ -138,7 +138,18 @@ CODES: dict[str, Code] = {
         "Records were cut off the end, or the history was written anew by a key holder. The signatures alone cannot show this.",
         "Find the copy from which the expected hash was taken.",
     ),
-    "head_not_anchored": _attention(
+    "not_verified": _refused(
+        "There was nothing to check with, so the journal was not verified.",
+        "This is not the same as a failed verification: no key was given, and none is pinned for the project.",
+        "Give `--public-key`, or pin the project's key with `trust add`.",
+    ),
+    "anchor_required": _refused(
+        "An anchor was required, and no expected record hash was given.",
+        "Without one, nothing outside the journal says where it ends, so this was not verified.",
+        "Give `--expect-head SEQUENCE:HASH`.",
+    ),
+    "head_not_anchored": Code(
+        Severity.INFO,
         "Nothing outside the journal says where it ends.",
         "A journal cut at the end of a record verifies like one that was interrupted there.",
         "Give `--expect-head SEQUENCE:HASH` from a receipt, a claim snapshot or an earlier report.",

@@ -60,6 +60,9 @@ class Chain:
         self.run: UUID | None = run_id
         self.offset = 0
         self.last_time = ""
+        self.watched: int | None = None
+        """A record whose line hash is wanted in `watched_hash`."""
+        self.watched_hash: str | None = None
         self._adopting = False
         self._head: tuple[bytes, bytes, bytes] | None = None
         ed25519.self_test()
@@ -111,6 +114,8 @@ class Chain:
             if type(record.event) in MATTERS:
                 batch.events.append((record.sequence, record.iteration, record.event))
             self.previous_hash = hashlib.sha256(line).hexdigest()
+            if self.count == self.watched:
+                self.watched_hash = self.previous_hash
             self.count += 1
             self.offset += len(line)
         if first_time and verify is None:

@@ -43,6 +43,8 @@ class VerifiedJournal(Struct, frozen=True, kw_only=True):
     proven: Proven
     tail: bytes
     sha256: str | None
+    hash_at: str | None
+    """The line hash of the record that was asked for; None if there is no such record."""
     findings: tuple[Finding, ...]
 
 
@@ -55,6 +57,7 @@ def verify(
     want_digest: bool = False,
     depth: Depth = "full",
     workers: int = 1,
+    hash_at: int | None = None,
 ) -> VerifiedJournal:
     """Verify and classify an open journal.
 
@@ -66,6 +69,7 @@ def verify(
         want_digest: also hash the whole file.
         depth: `anchored` checks one signature and all links.
         workers: processes to spread a large journal over.
+        hash_at: a record whose line hash is wanted; the plain way is taken.
 
     Raises:
         JournalRefusedError: the first fault, in the runtime's order.
@@ -73,6 +77,8 @@ def verify(
     """
     if not ed25519.is_point(public_key):
         raise refuse("key_not_a_point", "the public key is not a point on the curve")
+    if ed25519.is_weak(public_key):
+        raise refuse("key_weak", "the public key has small order: anybody can sign under it")
     if file.facts.kind != "file" or file.facts.size > MAX_JOURNAL:
         raise refuse(
             "journal_kind",
@@ -81,10 +87,11 @@ def verify(
         )
     try:
         run = None
-        if workers > 1 and depth == "full" and file.facts.size >= PARALLEL_FROM:
+        if workers > 1 and depth == "full" and hash_at is None and file.facts.size >= PARALLEL_FROM:
             run = _spread(file, Chain(public_key, run_id, depth), workers, want_digest=want_digest)
         if run is None:
             run = _Run(file, Chain(public_key, run_id, depth), want_digest=want_digest)
+            run.chain.watched = hash_at
             run.read_through()
         return run.conclude(strict=strict)
     except JournalRefusedError as error:
@@ -182,6 +189,7 @@ class _Run:
             ),
             tail=self.tail,
             sha256=self.digest.hexdigest() if self.digest else None,
+            hash_at=chain.watched_hash,
             findings=self.hints.findings(chain.principal, chain.run, self.tail),
         )
 

@@ -1,0 +1,19 @@
+"""Entry point of `symbi-recover`: answers `--version` at once, and loads the program for everything else."""
+
+import sys
+
+
+def main() -> int:
+    """Run `symbi-recover` with the process's arguments."""
+    if sys.argv[1:] == ["--version"]:
+        from symbi_recover import __version__  # noqa: PLC0415 -- late: nothing else is needed
+
+        print(f"symbi-recover {__version__}")
+        return 0
+    from symbi_recover.cli.app import main as run  # noqa: PLC0415 -- late: click is heavy
+
+    return run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

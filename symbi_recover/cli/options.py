@@ -1,0 +1,137 @@
+"""The grammar that all commands share, and their common options.
+
+`StrictCommand` has the runtime's grammar (journal.md section 3): long options in any order, `--opt VALUE` or
+`--opt=VALUE`, no abbreviations, each at most once, no value that begins with `-`.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from symbi_recover.cli.env import Environment
+from symbi_recover.cli.guard import read_only
+from symbi_recover.core.exits import Exit
+
+F = TypeVar("F", bound=Callable[..., Any])
+pass_environment = click.make_pass_decorator(Environment)
+
+
+class StrictCommand(click.Command):
+    """A command with the runtime's grammar.
+
+    Attributes:
+        usage_exit: what a usage error ends with; the runtime-compatible commands take the runtime's own 2.
+        runtime_prefix: what the runtime puts before the message of a failure; empty for commands of ours.
+        writes: whether the command changes something, so that the read-only guard stays off.
+    """
+
+    usage_exit: Exit = Exit.USAGE
+    runtime_prefix: str = ""
+    writes: bool = False
+
+    def __init__(self, *args: Any, examples: str = "", **kwargs: Any) -> None:
+        kwargs.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Check what click does not, then let it parse."""
+        _check_grammar(self, ctx, list(args))
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, a reading one under the guard."""
+        environment = ctx.find_object(Environment)
+        if environment is not None:
+            environment.command = self
+        if self.writes:
+            return super().invoke(ctx)
+        with read_only():
+            return super().invoke(ctx)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show the examples as they are."""
+        if self.examples:
+            with formatter.section("Examples"):
+                for line in self.examples.strip().splitlines():
+                    formatter.write(f"  {line.strip()}\n")
+        super().format_epilog(ctx, formatter)
+
+
+class RuntimeCommand(StrictCommand):
+    """A command that the runtime has too: three exit codes, and the runtime's words on failure."""
+
+    usage_exit = Exit.ATTENTION
+
+
+def _check_grammar(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+    options = {name: p for p in command.params if isinstance(p, click.Option) for name in p.opts}
+    seen: set[str] = set()
+    index = 0
+    while index < len(args) and args[index] != "--":
+        name, equals, _ = args[index].partition("=")
+        option = options.get(name)
+        index += 1
+        if option is None:
+            continue
+        if not option.multiple and not option.count:
+            if option.name in seen:
+                raise click.UsageError(f"the option {name} was given more than once", ctx)
+            seen.add(str(option.name))
+        if option.is_flag or option.count or equals:
+            continue
+        if index >= len(args) or (args[index].startswith("-") and args[index] != "-"):
+            raise click.UsageError(f"the option {name} needs a value that does not begin with `-`", ctx)
+        index += 1
+
+
+def format_option(*formats: str) -> Callable[[F], F]:
+    """`--format`, for the formats that a command has."""
+    return click.option(
+        "--format",
+        "chosen_format",
+        type=click.Choice(formats),
+        help="How to print the result. [default: text on a terminal, json otherwise]",
+    )
+
+
+def display_options(function: F) -> F:
+    """`--color`, `-q` and `-v`, which reach the command through its environment."""
+    function = click.option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        expose_value=False,
+        callback=_colour,
+        help="Colour; NO_COLOR is respected.",
+    )(function)
+    function = click.option(
+        "-q",
+        "--quiet",
+        is_flag=True,
+        expose_value=False,
+        callback=_quiet,
+        help="Say only what is needed.",
+    )(function)
+    return click.option(
+        "-v", "--verbose", is_flag=True, expose_value=False, callback=_verbose, help="Say more."
+    )(function)
+
+
+def _colour(ctx: click.Context, _: click.Parameter, value: str) -> None:
+    environment = ctx.find_object(Environment)
+    if environment is not None and value != "auto":
+        environment.output.colour = value == "always"
+
+
+def _quiet(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    environment = ctx.find_object(Environment)
+    if environment is not None and value:
+        environment.verbosity = -1
+
+
+def _verbose(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    environment = ctx.find_object(Environment)
+    if environment is not None and value:
+        environment.verbosity = 1

@@ -1,0 +1,32 @@
+"""Makes recorded text harmless before a person sees it.
+
+Evidence may hold anything: terminal escapes, carriage returns, bidirectional overrides, line separators, invisible
+characters. All of them become visible escapes; backslashes are doubled, so that what is seen is unambiguous. Paths
+that are not UTF-8 show their odd bytes. JSON output does not pass here: it keeps the runtime's own form.
+"""
+
+import re
+
+_UNSAFE = re.compile(
+    r"[\\\x00-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    r"\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+_NAMED = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def safe(text: object, limit: int | None = None) -> str:
+    """`text` on one line, with nothing in it that a terminal acts on; cut after `limit` characters."""
+    shown = _UNSAFE.sub(_visible, str(text))
+    return shown if limit is None or len(shown) <= limit else shown[: max(0, limit - 1)] + "…"
+
+
+def _visible(match: re.Match[str]) -> str:
+    character = match.group()
+    code = ord(character)
+    if character in _NAMED:
+        return _NAMED[character]
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -1,0 +1,147 @@
+"""A journal report for people: the verdict first, then what needs a decision, then the rest, last what to do next."""
+
+from collections import Counter
+
+from symbi_recover.core.codes import CODES
+from symbi_recover.core.exits import Exit
+from symbi_recover.core.findings import Finding, Severity
+from symbi_recover.core.report import Effect, JournalReport, RecoveryReport
+from symbi_recover.render import words
+from symbi_recover.render.colour import Painter
+from symbi_recover.render.safe import safe
+
+_SHOWN_EFFECTS = 50
+_STYLE = {
+    Severity.INFO: "faint",
+    Severity.REMARK: "strong",
+    Severity.ATTENTION: "attention",
+    Severity.REFUSED: "bad",
+}
+_VERDICTS = {
+    Exit.OK: ("good", "COMPLETE"),
+    Exit.ATTENTION: ("attention", "NEEDS RECONCILIATION"),
+    Exit.REFUSED: ("bad", "REFUSED"),
+    Exit.UNEXAMINED: ("bad", "NOT EXAMINED"),
+}
+
+
+def journal(report: JournalReport, verdict: Exit, paint: Painter, next_step: str) -> list[str]:
+    """All lines for one inspected journal, safe to print."""
+    style, word = _VERDICTS[verdict]
+    lines = [f"{paint(style, word)}  {safe(report.journal)}"]
+    recovery = report.recovery
+    if recovery is not None:
+        lines += _summary(recovery)
+        lines += _decisions(recovery, paint)
+        lines += _recorded(recovery, paint)
+        lines += _budget(recovery, paint)
+    lines += _proof(report, paint)
+    lines += findings(report.findings, paint)
+    if report.not_checked:
+        lines += ["", paint("strong", "Not checked")]
+        lines += [f"  - {safe(item.what)}: {safe(item.why)}" for item in report.not_checked]
+    return [*lines, "", f"Verdict {int(verdict)}, {word.lower()}. Next: {next_step}"]
+
+
+def findings(found: tuple[Finding, ...], paint: Painter) -> list[str]:
+    """Findings with their places and next steps; empty for none."""
+    if not found:
+        return []
+    lines = ["", paint("strong", "Found")]
+    for finding in found:
+        lines.append(
+            f"  {paint(_STYLE[finding.severity], finding.severity)} {finding.code}: {_sentence(finding)}"
+        )
+        lines.append(f"      {safe(finding.message)}{_where(finding)}")
+        if finding.expected is not None or finding.actual is not None:
+            lines.append(f"      expected {safe(finding.expected, 160)}, found {safe(finding.actual, 160)}")
+    return lines
+
+
+def _sentence(finding: Finding) -> str:
+    return CODES[finding.code].meaning
+
+
+def _where(finding: Finding) -> str:
+    parts = []
+    if finding.record is not None:
+        parts.append(f"record {finding.record}")
+    if finding.start is not None:
+        parts.append(
+            f"bytes {finding.start:,} to {finding.end:,}" if finding.end else f"byte {finding.start:,}"
+        )
+    return f" [{', '.join(parts)}]" if parts else ""
+
+
+def _summary(recovery: RecoveryReport) -> list[str]:
+    tail = recovery.unverified_tail_bytes
+    fragment = f", then {tail:,} bytes of unauthenticated tail" if tail else ""
+    return [
+        f"  run {recovery.run_id} of agent {recovery.agent_id}",
+        f"  {recovery.verified_records:,} records, {recovery.verified_bytes:,} bytes verified{fragment}; "
+        f"end: {words.reason(recovery.terminal_reason)}",
+    ]
+
+
+def _decisions(recovery: RecoveryReport, paint: Painter) -> list[str]:
+    unknown = recovery.unknown_effects
+    lines: list[str] = []
+    if not recovery.requires_reconciliation:
+        return lines
+    lines += ["", paint("attention", "Needs a decision")]
+    for number, effect in enumerate(unknown[:_SHOWN_EFFECTS], 1):
+        lines.append(f"  {number:>3}. {paint('strong', words.effect_name(effect))}")
+        lines.append(f"       {_history(effect)}. {words.unknown_meaning(effect)}")
+        lines += [f"       {name}: {value}" for name, value in words.references(effect)]
+    if len(unknown) > _SHOWN_EFFECTS:
+        lines.append(f"       … and {len(unknown) - _SHOWN_EFFECTS:,} more; `--format json` lists all")
+    if recovery.untracked_tool_approvals:
+        lines.append(
+            f"    - {recovery.untracked_tool_approvals:,} approved tool calls without a record that they were started"
+        )
+    return lines + [f"    - {safe(text)}" for text in recovery.warnings]
+
+
+def _history(effect: Effect) -> str:
+    if effect.finish_sequence is None:
+        return f"Started in record {effect.start_sequence}, no signed result"
+    return f"Started in record {effect.start_sequence}, came back in record {effect.finish_sequence}"
+
+
+def _recorded(recovery: RecoveryReport, paint: Painter) -> list[str]:
+    counts = Counter(words.kind_name(e) for e in recovery.effects if e.outcome == "result_recorded")
+    if not counts:
+        return []
+    rows = [f"{count:,} x {kind}" for kind, count in counts.most_common()]
+    return ["", f"{paint('strong', 'Results recorded')}  {', '.join(rows)}"]
+
+
+def _budget(recovery: RecoveryReport, paint: Painter) -> list[str]:
+    budget = recovery.recovered_budget
+    if budget is None:
+        return []
+    lines = ["", f"{paint('strong', 'Shared budget')}  root {budget.root_id}"]
+    return lines + [
+        f"  scope {scope.scope}: {scope.available_tokens:,} of {scope.limit:,} tokens left, "
+        f"{scope.usage.total_tokens:,} used, {scope.uncertain_tokens:,} uncertain"
+        f"{', EXCEEDED' if scope.exceeded else ''}"
+        for scope in budget.scopes
+    ]
+
+
+def _proof(report: JournalReport, paint: Painter) -> list[str]:
+    lines = ["", paint("strong", "Proven") if report.proven else paint("strong", "Nothing proven")]
+    if report.proven is not None:
+        proven = report.proven
+        lines += [
+            f"  records {proven.first_sequence} to {proven.last_sequence}, "
+            f"dated {safe(proven.first_time)} to {safe(proven.last_time)} by their signer",
+            f"  head {proven.last_sequence}:{proven.head_hash}",
+        ]
+        if proven.depth == "anchored":
+            lines.append("  by one signature over the last record and every hash link down to the first")
+    if report.key is not None:
+        lines.append(f"  key  {report.key.public_key} ({report.key.source})")
+    if report.sha256 is not None:
+        lines.append(f"  file sha256:{report.sha256}")
+    return lines
