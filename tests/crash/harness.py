@@ -65,6 +65,7 @@ EXITS = frozenset({0, 1, 2, 3, 4, 64})
 """How a disturbed command may end. 70 is a defect, and 120 is the interpreter's word for a stdout it could not flush."""
 
 _NO_TRACES = (b"Traceback (most recent call last)", b"Exception ignored in")
+_REMOVALS = frozenset({"unlink", "unlinkat", "rmdir"})
 _LOST_WRITES = frozenset({"EIO", "ENOSPC", "EDQUOT"})
 
 
@@ -150,11 +151,16 @@ def _check(scenario: Scenario, tmp: Path, choose: Callable[[Trace], tuple[list[P
 
 
 def _standard(worlds: Worlds) -> tuple[_Standard, list[Failure]]:
-    """Run twice in one world. A second run that changes anything, or a bad exit, is a failure already."""
+    """Run twice in one world.
+
+    A first run that does not succeed or changes nothing would make every later comparison empty; a second one that
+    changes anything is a failure already.
+    """
     scenario = worlds.scenario
     failures = []
     with worlds.fresh() as world:
         before = dict(scenario.evidence(world))
+        untouched = scenario.final_state(world)
         first = worlds.plain(world)
         state = scenario.final_state(world)
         second = worlds.plain(world)
@@ -167,6 +173,11 @@ def _standard(worlds: Worlds) -> tuple[_Standard, list[Failure]]:
         bad = _bad_end(outcome)
         if bad:
             failures.append(Failure(bad[0], f"the {number} undisturbed run {bad[1]}", output=_tail(outcome)))
+    if first.exit_code != scenario.success:
+        message = f"the undisturbed command ended with {first.exit_code}, not {scenario.success}"
+        failures.append(Failure("standard", message, output=_tail(first)))
+    if state == untouched:
+        failures.append(Failure("standard", f"the undisturbed command leaves the state as it was: {state!r}"))
     if state != again:
         failures.append(Failure("final-state", f"a second undisturbed run changes {state!r} to {again!r}"))
     exits = frozenset({first.exit_code, second.exit_code})
@@ -229,13 +240,16 @@ def _judge_run(
         bad = _bad_end(outcome)
         if bad:
             yield bad[0], f"the disturbed run {bad[1]}"
-        if outcome.exit_code == 0:
+        if outcome.exit_code == scenario.success:
             if scenario.final_state(world) != standard.state:
-                yield "false-success", f"exit 0, but the state is {scenario.final_state(world)!r}"
+                yield "false-success", f"success, but the state is {scenario.final_state(world)!r}"
             if standard.talks and not outcome.stdout:
-                yield "false-success", "exit 0, but nothing was announced on stdout"
+                yield "false-success", "success, but nothing was announced on stdout"
             if point.name in ("fsync", "fdatasync") and point.errno in _LOST_WRITES:
-                yield "sync-ignored", "exit 0, although data could not be made durable"
+                yield "sync-ignored", "success, although data could not be made durable"
+        left = scenario.leftovers(world)
+        if left and not point.for_ever and point.name not in _REMOVALS:
+            yield "leftover", f"the command lived on, and left {sorted(left)}"
     elif scenario.announces(outcome) and scenario.final_state(world) != standard.state:
         yield (
             "false-success",

@@ -6,7 +6,7 @@ Nothing is judged here; that is `harness.py`, which is also the module to import
 import hashlib
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -29,13 +29,14 @@ class Scenario(ABC):
     """One command, the world it needs, and how the outcome is judged.
 
     Everything here is called from worker threads, each time with another world; keep no state in the object.
-    `workers` is how many worlds may be in use at a time: 1 when they share a place, such as a fixed absolute path.
+    `success` is the exit code of the undisturbed command. `workers` is how many worlds may be in use at a time: 1 when they share a place, such as a fixed absolute path.
     `publishes` names the files whose order of publication is checked; `published_only` are those of them whose bytes
     were written and synced by someone else before. `may_be_lost` and `may_exist` are base names that the checks of
     order leave out: files whose loss at a power cut is harmless, and files that are opened whether they exist or not.
     """
 
     name: str
+    success: int = 0
     workers: int = 2
     publishes: tuple[str, ...] = ()
     published_only: tuple[str, ...] = ()
@@ -66,6 +67,10 @@ class Scenario(ABC):
     def allowed_after_fault(self, workspace: Workspace) -> None:
         """The same for the state after a failed call; unless overridden, the rule is that for kills."""
         self.allowed_between(workspace)
+
+    def leftovers(self, workspace: Workspace) -> Collection[str]:
+        """Temporary files that a command which could still clean up must not leave behind (field case F-088)."""
+        return ()
 
     def judge(self, workspace: Workspace, point: Point, outcome: Outcome) -> None:  # noqa: B027 - optional
         """Any further demand on a disturbed run; raise AssertionError when it is not met."""

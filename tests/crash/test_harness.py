@@ -47,9 +47,9 @@ def test_a_correct_writer_survives_a_kill_at_every_call(tmp_path: Path) -> None:
 
 
 def test_a_correct_writer_survives_a_sample_of_faults(tmp_path: Path) -> None:
-    result = check_faults(Toy(), tmp_path, sample=60)
+    result = check_faults(Toy(), tmp_path, sample=40)
     result.raise_if_failed()
-    assert result.points <= 60 < result.possible
+    assert result.points <= 40 < result.possible
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_kills_find_the_planted_fault(fault: str, check: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize(("fault", "check"), BY_FAULTS.items())
 def test_a_sample_of_faults_finds_the_planted_fault(fault: str, check: str, tmp_path: Path) -> None:
-    assert check in {failure.check for failure in check_faults(Toy(fault), tmp_path, sample=40).failures}
+    assert check in {failure.check for failure in check_faults(Toy(fault), tmp_path, sample=25).failures}
 
 
 @pytest.mark.parametrize(("fault", "message"), BY_ORDER.items())
@@ -123,6 +123,27 @@ def test_a_change_that_is_never_synced_is_named(fault: str, tmp_path: Path) -> N
 def test_a_rename_that_can_overwrite_is_named(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="could overwrite"):
         assert_no_overwrite(record_scenario(Toy("overwriting-rename"), tmp_path))
+
+
+def test_a_temporary_file_left_by_a_command_that_could_clean_up_is_named(tmp_path: Path) -> None:
+    failures = check_faults(Toy("fixed-temporary"), tmp_path, sample=25).failures
+    assert "leftover" in {failure.check for failure in failures}
+
+
+def test_a_standard_that_proves_nothing_is_a_failure(tmp_path: Path) -> None:
+    class Idle(Toy):
+        def command(self, workspace: Workspace) -> list[str]:
+            return [sys.executable, "-c", f"import os; os.stat('{workspace.root}')"]
+
+    class Refused(Toy):
+        def command(self, workspace: Workspace) -> list[str]:
+            return [*super().command(workspace)[:-1], str(workspace.root / "nowhere")]
+
+    idle, refused = (
+        check_kills(toy, tmp_path / toy.__class__.__name__, sample=1) for toy in (Idle(), Refused())
+    )
+    assert "leaves the state as it was" in str(idle)
+    assert "ended with 1, not 0" in str(refused)
 
 
 def test_a_failure_says_how_to_repeat_it_and_the_repeat_finds_it_again(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The toy writers as scenarios; also the pattern to copy for a real command."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from tests.crash.harness import Scenario, Workspace, file_hashes
@@ -41,7 +41,10 @@ class Toy(Scenario):
     def allowed_between(self, workspace: Workspace) -> None:
         """No receipt yet, or a whole one; and at most one temporary."""
         assert self.final_state(workspace) in ({}, {"receipt.txt": RECEIPT}), self.final_state(workspace)
-        assert len(list((workspace.root / "store").glob(".tmp*"))) <= 1
+        assert len(self.leftovers(workspace)) <= 1
+
+    def leftovers(self, workspace: Workspace) -> Collection[str]:
+        return [path.name for path in (workspace.root / "store").glob(".tmp*")]
 
 
 SCENARIOS: tuple[Scenario, ...] = (Toy(), *map(Toy, FAULTS))
