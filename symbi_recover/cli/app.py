@@ -31,6 +31,22 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "verify": (f"{_READING}.audit", "Check journals strictly; say what was and was not checked."),
         "show": (f"{_READING}.audit", "Show the records of a journal, escaped."),
     },
+    "invocation": {
+        "inspect": (
+            f"{_READING}.invocation",
+            "Say what one invocation's evidence proves; the runtime's own answer.",
+        ),
+        "file-inspect": (
+            f"{_READING}.invocation",
+            "Say where one file publication stands; the runtime's own answer.",
+        ),
+        "list": (f"{_READING}.invocations", "List every claim of a project, and what is odd in its store."),
+    },
+    "trust": {
+        "add": (f"{_WRITING}.trust", "Pin a public key for a project or host."),
+        "list": (f"{_READING}.trust", "List the pinned keys."),
+        "remove": (f"{_WRITING}.trust", "Remove a pinned key."),
+    },
     "schema": {
         "list": (f"{_READING}.schema", "List the JSON Schemas of evidence and output."),
         "show": (f"{_READING}.schema", "Print one schema."),
@@ -41,6 +57,8 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
 
 GROUPS = {
     "audit": "Run journals: what was an agent run about to do, and what came back?",
+    "invocation": "Invocations: who claimed what, what happened, and what waits for a decision?",
+    "trust": "Public keys that were checked by a person.",
     "schema": "JSON Schemas of everything that is read and printed.",
 }
 TOP: dict[str, tuple[str, str]] = {

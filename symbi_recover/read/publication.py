@@ -34,6 +34,18 @@ class FileInspection(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
 
     @property
+    def finished(self) -> bool:
+        """Whether the run itself signed that the file was published."""
+        effects = () if self.evidence.recovery is None else self.evidence.recovery.effects
+        wanted = self.publication.intent.publication_id
+        return any(
+            isinstance(effect.identity, FilePublicationIdentity)
+            and effect.identity.publication_id == wanted
+            and effect.outcome == "result_recorded"
+            for effect in effects
+        )
+
+    @property
     def printed_state(self) -> PublicationState | None:
         """The runtime's word where it has one, ours where its command fails."""
         return self.publication.runtime_state or self.publication.state

@@ -22,7 +22,7 @@ FILE_NAME = "trust.jsonl"
 _KEY_FILE_LIMIT = 65_536
 _TRUST_FILE_LIMIT = 1_048_576
 _HEX = re.compile("[0-9a-fA-F]{64}")
-_FORMS = "64 hexadecimal digits, or an Ed25519 public key in PEM or OpenSSH form, or a file with one of them"
+_FORMS = "64 hexadecimal digits, or an Ed25519 public key in PEM or OpenSSH form, or (@)FILE that holds one of them"
 
 
 class TrustEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,21 +63,20 @@ def read_key(text: str) -> bytes:
     """The 32 bytes of a public key that an operator gave.
 
     Raises:
-        MisuseError: `key_unreadable`.
+        MisuseError: `key_form`.
     """
     if _HEX.fullmatch(text):
         return bytes.fromhex(text)
     if text.startswith(("-----BEGIN", "ssh-")):
         return _decoded(text.encode(), "the key that was given")
+    text = text.removeprefix("@")
     try:
         with OpenedFile.open(text) as file:
             if file.facts.kind != "file" or file.facts.size > _KEY_FILE_LIMIT:
-                raise MisuseError(
-                    "key_unreadable", f"a key is {_FORMS}; this is a {file.facts.kind}", path=text
-                )
+                raise MisuseError("key_form", f"a key is {_FORMS}; this is a {file.facts.kind}", path=text)
             data = file.read(_KEY_FILE_LIMIT)
     except UnexaminedError as error:
-        raise MisuseError("key_unreadable", f"a key is {_FORMS}; {error.message}", path=text) from error
+        raise MisuseError("key_form", f"a key is {_FORMS}; {error.message}", path=text) from error
     return _decoded(data, text)
 
 
@@ -90,7 +89,7 @@ def _decoded(data: bytes, where: str) -> bytes:
         if _HEX.fullmatch(data.decode("ascii")):
             return bytes.fromhex(data.decode("ascii"))
     except UnicodeDecodeError:
-        raise MisuseError("key_unreadable", f"a key is {_FORMS}", path=where) from None
+        raise MisuseError("key_form", f"a key is {_FORMS}", path=where) from None
     # late: only for keys that are not plain hex
     from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
@@ -103,9 +102,9 @@ def _decoded(data: bytes, where: str) -> bytes:
     try:
         key = read(data)
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise MisuseError("key_unreadable", f"a key is {_FORMS}", path=where) from error
+        raise MisuseError("key_form", f"a key is {_FORMS}", path=where) from error
     if not isinstance(key, Ed25519PublicKey):
-        raise MisuseError("key_unreadable", "the key is not of type Ed25519", path=where)
+        raise MisuseError("key_form", "the key is not of type Ed25519", path=where)
     return key.public_bytes_raw()
 
 

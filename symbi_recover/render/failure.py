@@ -35,6 +35,8 @@ def lines(error: RecoverError, prefix: str = "") -> list[str]:
             detail += f" (expected {safe(finding.expected)}, found {safe(finding.actual)})"
         if detail != safe(error.message):
             shown.append(f"  what:  {detail}")
+    elif error.detail:
+        shown.append(f"  what:  {safe(error.detail)}")
     rows = (("where", place(error)), ("code", f"{error.code} (symbi-recover explain {error.code})"))
     shown += [f"  {name + ':':6} {text}" for name, text in rows if text]
     shown.append(f"  next:  {safe(next_step(error))}")
@@ -51,5 +53,6 @@ def document(error: RecoverError) -> dict[str, Any]:
         "path": error.path,
         "record": error.record,
         "offset": error.offset,
+        "detail": error.detail,
         "next": next_step(error),
     }

@@ -3,12 +3,6 @@
 from symbi_recover.core.findings import Code, Severity
 
 CODES: dict[str, Code] = {
-    "key_unreadable": Code(
-        severity=Severity.REFUSED,
-        meaning="A public key that was given cannot be read.",
-        why="It may be 64 hexadecimal digits, a PEM or OpenSSH public key of type Ed25519, or the path of a file that holds one of them.",
-        next="Give the key in one of these forms.",
-    ),
     "trust_file_unusable": Code(
         severity=Severity.REFUSED,
         meaning="The file of pinned keys cannot be used.",

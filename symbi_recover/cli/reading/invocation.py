@@ -1,0 +1,222 @@
+"""`invocation inspect`, `invocation file-inspect`: the runtime's answers, without a lock and without a trace."""
+
+import os
+import shlex
+
+import click
+
+from symbi_recover.cli.env import Environment, operator_home
+from symbi_recover.cli.options import RuntimeCommand, display_options, format_option, pass_environment
+from symbi_recover.core.claims import Inspection, PublicationState, Status
+from symbi_recover.core.errors import RecoverError
+from symbi_recover.core.exits import Exit, runtime_exit
+from symbi_recover.core.findings import Finding, Severity
+from symbi_recover.core.report import JournalReport
+from symbi_recover.core.scalars import UUID
+from symbi_recover.read import documents
+from symbi_recover.read.evidence.store import InvocationStore, resolve_project
+from symbi_recover.read.invocation import Evidence, conclude, examine
+from symbi_recover.read.publication import FileInspection, inspect_file, read_publication_id
+from symbi_recover.read.trust import FILE_NAME, Trusted, decide
+from symbi_recover.read.verify.claim import check_scope, read_id
+from symbi_recover.render import failure, text
+from symbi_recover.render import invocation as render
+from symbi_recover.render.colour import Painter
+
+PREFIX = "Invocation inspection/reconciliation failed: "
+
+
+class InvocationCommand(RuntimeCommand):
+    """A command of the runtime's `invocation` group."""
+
+    runtime_prefix = PREFIX
+
+
+def project_option(function: click.decorators.FC) -> click.decorators.FC:
+    """`--project`, by default the working directory."""
+    return click.option(
+        "--project", default=".", metavar="DIRECTORY", help="The execution project. [default: .]"
+    )(function)
+
+
+def identity_options(function: click.decorators.FC) -> click.decorators.FC:
+    """`--scope` and `--id`."""
+    function = click.option("--id", "invocation", required=True, metavar="UUID", help="The invocation id.")(
+        function
+    )
+    return click.option(
+        "--scope", required=True, help="The entry point that opened it, such as cli:orga or scheduler:v1."
+    )(function)
+
+
+def trust_options(function: click.decorators.FC) -> click.decorators.FC:
+    """`--public-key` and `--trust`."""
+    function = click.option(
+        "--trust", metavar="FILE", help="Accept only keys pinned in this file, see `trust add`."
+    )(function)
+    return click.option(
+        "--public-key", metavar="KEY", help="Accept only this key: hex, PEM, OpenSSH, or a file with one."
+    )(function)
+
+
+@click.command(
+    cls=InvocationCommand,
+    help="Say what claim, journal and receipt of one invocation prove; the runtime's own answer.\n\n"
+    "Exit 0: recorded or reconciled. 2: unresolved. 1: refused.",
+    examples="symbi-recover invocation inspect --scope cli:orga --id 11111111-2222-4333-8444-555555555555",
+)
+@project_option
+@identity_options
+@trust_options
+@format_option("text", "json")
+@display_options
+@pass_environment
+def inspect_command(
+    environment: Environment,
+    project: str,
+    scope: str,
+    invocation: str,
+    public_key: str | None,
+    trust: str | None,
+    chosen_format: str | None,
+) -> Exit:
+    """Run `invocation inspect`."""
+    chosen = environment.format(chosen_format)
+    root = resolve_project(project)
+    wanted = read_id(invocation)
+    check_scope(scope)
+    trusted = trusted_keys(public_key, trust, root)
+    with InvocationStore(root) as store:
+        evidence = examine(store, scope, wanted, trusted=trusted)
+        inspection = conclude(store, evidence)
+    verdict = Exit.ATTENTION if inspection.status is Status.UNRESOLVED else Exit.OK
+    if chosen == "json":
+        note_remarks(environment, inspection.findings)
+        return environment.deliver(verdict, documents.inspection_document(inspection))
+    lines = render.header(inspection, environment.paint)
+    lines += [
+        "",
+        *text.journal(_report(evidence, inspection), verdict, environment.paint, _next(root, inspection)),
+    ]
+    return environment.deliver(verdict, lines)
+
+
+def trusted_keys(public_key: str | None, trust: str | None, project: str) -> Trusted | None:
+    """The keys that the operator gave or pinned for a project."""
+    return decide(
+        public_key=public_key,
+        trust_file=trust,
+        default_file=os.path.join(operator_home(), FILE_NAME),
+        project=project,
+    )
+
+
+def note_remarks(environment: Environment, found: tuple[Finding, ...]) -> None:
+    """Say on stderr what the runtime's own document has no place for."""
+    if environment.verbosity >= 0:
+        shown = [f for f in found if f.severity is not Severity.INFO or environment.verbosity > 0]
+        for line in render.remarks(tuple(shown)):
+            environment.output.note(line)
+
+
+def _report(evidence: Evidence, inspection: Inspection) -> JournalReport:
+    return JournalReport(
+        journal=evidence.journal_path,
+        run_id=evidence.facts.claim.run_id,
+        key=evidence.key,
+        proven=evidence.proven,
+        sha256=inspection.snapshot.journal_sha256,
+        recovery=inspection.recovery,
+        findings=inspection.findings,
+        not_checked=inspection.not_checked,
+    )
+
+
+def _next(project: str, inspection: Inspection) -> str:
+    if inspection.status is not Status.UNRESOLVED:
+        return "nothing"
+    snapshot = inspection.snapshot
+    where = (project, snapshot.scope, snapshot.id)
+    if inspection.intents:
+        publication = inspection.intents[0].publication_id
+        return command("file-inspect", *where, f"--publication {publication}")
+    return command("draft-review", *where)
+
+
+def command(name: str, project: str, scope: str, invocation: UUID, *more: str) -> str:
+    """A command line of the `invocation` group, ready to be typed."""
+    words = ["symbi-recover invocation", name, "--project", shlex.quote(project)]
+    words += ["--scope", shlex.quote(scope), "--id", str(invocation), *more]
+    return " ".join(words)
+
+
+@click.command(
+    cls=InvocationCommand,
+    help="Say where one file publication of an invocation stands; the runtime's own answer.\n\n"
+    "Exit 0: published. 2: any other state. 1: refused.",
+    examples="symbi-recover invocation file-inspect --scope cli:orga --id UUID --publication UUID",
+)
+@project_option
+@identity_options
+@click.option("--publication", required=True, metavar="UUID", help="The publication id of the signed intent.")
+@trust_options
+@format_option("text", "json")
+@display_options
+@pass_environment
+def file_inspect_command(
+    environment: Environment,
+    project: str,
+    scope: str,
+    invocation: str,
+    publication: str,
+    public_key: str | None,
+    trust: str | None,
+    chosen_format: str | None,
+) -> Exit:
+    """Run `invocation file-inspect`."""
+    chosen = environment.format(chosen_format)
+    root = resolve_project(project)
+    wanted = read_id(invocation)
+    wanted_file = read_publication_id(publication)
+    check_scope(scope)
+    trusted = trusted_keys(public_key, trust, root)
+    with InvocationStore(root) as store:
+        inspection = inspect_file(store, scope, wanted, wanted_file, trusted=trusted)
+    if inspection.failure is not None:
+        return _failed(environment, inspection, inspection.failure)
+    verdict = Exit.OK if inspection.printed_state is PublicationState.PUBLISHED else Exit.ATTENTION
+    if chosen == "json":
+        note_remarks(environment, (*inspection.evidence.findings, *inspection.findings))
+        return environment.deliver(verdict, documents.file_document(inspection))
+    lines = render.publication(
+        inspection.publication, inspection.receipt, _file_next(root, inspection), environment.paint
+    )
+    found = (*inspection.evidence.findings, *inspection.findings)
+    return environment.deliver(verdict, [*lines[:-2], *text.findings(found, environment.paint), *lines[-2:]])
+
+
+def _failed(environment: Environment, inspection: FileInspection, error: RecoverError) -> Exit:
+    """The runtime's failure, and behind its sentence what the runtime does not show."""
+    lines = failure.lines(error, PREFIX)
+    lines += render.names(inspection.publication)
+    lines += render.remarks((*inspection.evidence.findings, *inspection.findings))
+    if inspection.receipt is not None:
+        lines += render.recovery_receipt(inspection.receipt, Painter(colour=False))
+    environment.output.note("\n".join(lines if environment.verbosity >= 0 else lines[:1]))
+    return runtime_exit(error.exit)
+
+
+def _file_next(project: str, inspection: FileInspection) -> str:
+    snapshot = inspection.evidence.snapshot
+    where = (project, snapshot.scope, snapshot.id)
+    state = inspection.publication.state
+    if state is PublicationState.READY or (
+        state is PublicationState.PUBLISHED and inspection.receipt is None and not inspection.finished
+    ):
+        publication = f"--publication {inspection.publication.intent.publication_id}"
+        return command(
+            "file-recover", *where, publication, f"--snapshot-hash {inspection.evidence.snapshot_hash}"
+        )
+    if state is PublicationState.PUBLISHED:
+        return "nothing"
+    return command("draft-review", *where)
