@@ -128,7 +128,7 @@ class EngineProcess:
                 stdout=log,
                 stderr=log,
                 pass_fds=() if self._listener is None else (descriptor,),
-                env={"PATH": _PATH, "HOME": str(self.directory)},
+                env={"PATH": _PATH, "HOME": str(self.directory), "TMPDIR": str(self.directory)},
                 start_new_session=True,
             )
         if wait:
@@ -199,6 +199,8 @@ class EngineProcess:
 
     def log_end(self) -> str:
         """Give the last lines of the engine's log."""
+        if not self.log.exists():
+            return "no log"
         return " / ".join(self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:])
 
     def pin(self, path: Path) -> None:
@@ -214,15 +216,17 @@ class EngineProcess:
                 _set_immutable(path, on=False)
 
     def close(self) -> None:
-        """End the engine, whatever state it is in, and remove its processes, groups and directory."""
+        """Kill the engine, whatever state it is in, and remove its processes, groups and directory.
+
+        Raises:
+            EngineError: something could not be removed; the message lists it.
+        """
         try:
-            self.thaw()
-            self.stop()
-        finally:
             self.kill()
-            self._remove_groups()
             self.unpin()
+        finally:
             shutil.rmtree(self.directory, ignore_errors=True)
+        self.until(self._groups_removed, "end of the engine's control groups")
         left = self.leftovers()
         if left:
             raise EngineError(f"the private engine left behind: {left}")
@@ -288,11 +292,12 @@ class EngineProcess:
         root = Path("/sys/fs/cgroup")
         return [found for pattern in (self.cgroup, f"*/{self.cgroup}") for found in root.glob(pattern)]
 
-    def _remove_groups(self) -> None:
+    def _groups_removed(self) -> bool:
         for top in self._groups():
             for path, _, _ in os.walk(top, topdown=False):
                 with contextlib.suppress(OSError):
                     Path(path).rmdir()
+        return not self._groups()
 
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -413,3 +413,16 @@ def essence(path, method, target, body):
         else:
             shown = [value["Name"], value["State"], value["Config"]["Labels"], value["Config"]["Cmd"]]
     return reply.status, reply.headers.get("content-type"), reply.headers.get("api-version"), message, shown
+
+
+def test_what_is_missing_is_said(monkeypatch):
+    from tests.support import engine_process
+
+    monkeypatch.setattr(engine_process.os, "geteuid", lambda: 1000)
+    assert why_not_here() == "not run: a private Docker Engine needs uid 0"
+    monkeypatch.setattr(engine_process.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: "CapEff:\t0000000000000000\n")
+    assert why_not_here() == "not run: a private Docker Engine needs CAP_SYS_ADMIN"
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: "CapEff:\t000001ffffffffff\n")
+    monkeypatch.setattr(engine_process, "_which", lambda program: None if program == "dockerd" else "/bin/x")
+    assert why_not_here() == "not run: dockerd is not installed (package docker.io)"
