@@ -3,6 +3,7 @@
 from symbi_recover.core.codes import (
     cli,
     cron,
+    daemon,
     evidence,
     invocation,
     journal,
@@ -14,7 +15,7 @@ from symbi_recover.core.codes import (
 )
 from symbi_recover.core.findings import Code, Finding
 
-_PARTS = (cli, cron, evidence, invocation, journal, lease, ledger, publication, retirement, trust)
+_PARTS = (cli, cron, daemon, evidence, invocation, journal, lease, ledger, publication, retirement, trust)
 
 
 def _merged() -> dict[str, Code]:
