@@ -73,7 +73,7 @@ class LazyGroup(click.Group):
         super().__init__(**kwargs)
         self.table = table
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, in the order of the table."""
         return [*self.table, *super().list_commands(ctx)]
 
@@ -86,7 +86,11 @@ class LazyGroup(click.Group):
         command.name = cmd_name
         return command  # type: ignore[no-any-return]
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002 -- click gives it
+        formatter: click.HelpFormatter,
+    ) -> None:
         """List the commands without loading them."""
         rows = [(name, text) for name, (_, text) in self.table.items()]
         rows += [(name, command.get_short_help_str(100)) for name, command in self.commands.items()]

@@ -3,11 +3,10 @@
 The runtime has one text where we often know more; several of our codes then share it.
 """
 
-from msgspec.structs import replace
-
 from symbi_recover.core.codes import finding
 from symbi_recover.core.errors import RefusedError
 from symbi_recover.core.findings import Finding
+from symbi_recover.core.report import Proven
 
 _CHAIN = "signed journal chain or principal mismatch"
 
@@ -63,10 +62,14 @@ class JournalRefusedError(RefusedError):
             offset=found.start,
         )
         self.finding = found
+        self.proven: Proven | None = None
+        """What holds before the fault, where that is known."""
 
-    def at(self, path: str) -> "JournalRefusedError":
-        """The same, with the file named."""
-        return JournalRefusedError(replace(self.finding, path=path))
+    def become(self, found: Finding) -> "JournalRefusedError":
+        """The same refusal, said with more detail."""
+        error = JournalRefusedError(found)
+        error.proven = self.proven
+        return error
 
 
 def refuse(code: str, message: str, **where: object) -> JournalRefusedError:

@@ -78,7 +78,7 @@ def inspect(path: str, question: Question, keys: list[KeyUsed]) -> Inspection:
             )
         except JournalRefusedError as error:
             refined = refine(error, file)
-            return Inspection(_refused(path, question, key, refined.finding), Exit.REFUSED, refined)
+            return Inspection(_refused(path, question, key, refined), Exit.REFUSED, refined)
     findings = (
         *_attention(path, verified),
         *_anchor(path, question, key, verified),
@@ -107,12 +107,13 @@ def _signer(file: OpenedFile, keys: list[KeyUsed]) -> KeyUsed:
     return next(signers, keys[0])
 
 
-def _refused(path: str, question: Question, key: KeyUsed, found: Finding) -> JournalReport:
+def _refused(path: str, question: Question, key: KeyUsed, error: JournalRefusedError) -> JournalReport:
     return JournalReport(
         journal=path,
         run_id=question.run_id,
         key=key,
-        findings=(found,),
+        proven=error.proven,
+        findings=(error.finding,),
         not_checked=(
             NotChecked("everything after the place named", "the first fault ends the verification"),
         ),

@@ -17,6 +17,7 @@ _STYLE = {
     Severity.ATTENTION: "attention",
     Severity.REFUSED: "bad",
 }
+_TOLD_ABOVE = frozenset({"run_incomplete", "tail_unauthenticated", "effects_unknown", "approvals_untracked"})
 _VERDICTS = {
     Exit.OK: ("good", "COMPLETE"),
     Exit.ATTENTION: ("attention", "NEEDS RECONCILIATION"),
@@ -36,7 +37,8 @@ def journal(report: JournalReport, verdict: Exit, paint: Painter, next_step: str
         lines += _recorded(recovery, paint)
         lines += _budget(recovery, paint)
     lines += _proof(report, paint)
-    lines += findings(report.findings, paint)
+    told = _TOLD_ABOVE if recovery is not None else frozenset()
+    lines += findings(tuple(found for found in report.findings if found.code not in told), paint)
     if report.not_checked:
         lines += ["", paint("strong", "Not checked")]
         lines += [f"  - {safe(item.what)}: {safe(item.why)}" for item in report.not_checked]
@@ -130,7 +132,10 @@ def _budget(recovery: RecoveryReport, paint: Painter) -> list[str]:
 
 
 def _proof(report: JournalReport, paint: Painter) -> list[str]:
-    lines = ["", paint("strong", "Proven") if report.proven else paint("strong", "Nothing proven")]
+    title = (
+        "Proven" if report.recovery else "Authentic before the fault" if report.proven else "Nothing proven"
+    )
+    lines = ["", paint("strong", title)]
     if report.proven is not None:
         proven = report.proven
         lines += [

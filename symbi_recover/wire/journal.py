@@ -45,6 +45,7 @@ _WITH_FREE_JSON = frozenset(
 _DIGITS_AS_ZERO = bytes(ord("0") if chr(byte) in "0123456789" else 0 for byte in range(256))
 _LONG_NUMBER = b"0" * 19
 """A run of digits that might be an integer outside 64 bits."""
+_AFTER_ENTRY = -len(f'"previous_hash":"{"":64}","run_id":"{"":36}","version":2}}')
 _ENCODE = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -188,7 +189,7 @@ def _free_json_is_plain(payload: bytes) -> bool:
     return (
         payload.count(b"{") + payload.count(b"[") <= MAX_DEPTH
         and b"$serde_json" not in payload
-        and _LONG_NUMBER not in payload.translate(_DIGITS_AS_ZERO)
+        and _LONG_NUMBER not in payload[:_AFTER_ENTRY].translate(_DIGITS_AS_ZERO)
     )
 
 

@@ -63,6 +63,7 @@ class Chain:
         self.watched: int | None = None
         """A record whose line hash is wanted in `watched_hash`."""
         self.watched_hash: str | None = None
+        self.head_checked = False
         self._adopting = False
         self._head: tuple[bytes, bytes, bytes] | None = None
         ed25519.self_test()
@@ -142,8 +143,10 @@ class Chain:
         """
         if self._head is None or self.check_each:
             return
+        self.head_checked = True
         line, payload, signature = self._head
         if not ed25519.verify(self.public_key, payload, signature):
+            self.head_checked = False
             self.count -= 1
             self.offset -= len(line)
             raise self._refusal(_SIGNATURE_CODES[ed25519.reason(signature)], line)

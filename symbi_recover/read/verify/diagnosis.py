@@ -37,7 +37,7 @@ def refine(error: JournalRefusedError, file: OpenedFile) -> JournalRefusedError:
             code="records_out_of_order" if moved else found.code,
             message=f"record {wanted} stands further on" if moved else f"{missing} missing before this one",
         )
-    refined = JournalRefusedError(found)
+    refined = error.become(found)
     if _has_crlf(file):
         refined.hint = _CRLF
     return refined

@@ -87,8 +87,11 @@ class Hints:
                     actual=name,
                 )
             )
-        head = f'{{"payload":{{"entry":{{"agent_id":"{principal}","event":{{"'.encode()
-        if tail and not (tail.startswith(head) or head.startswith(tail)):
+        heads = (
+            f'{{"payload":{{"entry":{{"agent_id":"{principal}","event":{{"',
+            f'{{"payload":{{"version":{2 if run else 1},',
+        )
+        if tail and not any(tail.startswith(head[: len(tail)].encode()) for head in heads):
             found.append(
                 finding(
                     "tail_not_a_prefix",

@@ -17,6 +17,7 @@ import os
 from uuid import UUID
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from symbi_recover.core.events import Started
 from symbi_recover.core.findings import Finding
@@ -85,8 +86,8 @@ def verify(
             f"it is a {file.facts.kind} of {file.facts.size} bytes",
             path=file.path,
         )
+    run = None
     try:
-        run = None
         if workers > 1 and depth == "full" and hash_at is None and file.facts.size >= PARALLEL_FROM:
             run = _spread(file, Chain(public_key, run_id, depth), workers, want_digest=want_digest)
         if run is None:
@@ -95,7 +96,9 @@ def verify(
             run.read_through()
         return run.conclude(strict=strict)
     except JournalRefusedError as error:
-        raise error.at(file.path) from None
+        located = error.become(replace(error.finding, path=file.path))
+        located.proven = run.proven() if run is not None else None
+        raise located from None
 
 
 def _spread(file: OpenedFile, chain: Chain, workers: int, *, want_digest: bool) -> "_Run | None":
@@ -175,22 +178,31 @@ class _Run:
         if self.read != self.file.facts.size or not self.file.unchanged():
             raise refuse("journal_changed", "size or times differ from those at open")
         classified = self.classifier.finish(chain.count)
+        proven = self.proven()
+        assert proven is not None  # noqa: S101 -- there are records
         return VerifiedJournal(
             recovery=_report(chain, classified, tail),
             started=self.started,
-            proven=Proven(
-                first_sequence=0,
-                last_sequence=chain.count - 1,
-                bytes=chain.offset,
-                head_hash=chain.previous_hash,
-                depth="full" if chain.check_each else "anchored",
-                first_time=self.first_time,
-                last_time=chain.last_time,
-            ),
+            proven=proven,
             tail=self.tail,
             sha256=self.digest.hexdigest() if self.digest else None,
             hash_at=chain.watched_hash,
             findings=self.hints.findings(chain.principal, chain.run, self.tail),
+        )
+
+    def proven(self) -> Proven | None:
+        """What holds so far; None if nothing does, or only with a head that is not yet checked."""
+        chain = self.chain
+        if not chain.count or not (chain.check_each or chain.head_checked):
+            return None
+        return Proven(
+            first_sequence=0,
+            last_sequence=chain.count - 1,
+            bytes=chain.offset,
+            head_hash=chain.previous_hash,
+            depth="full" if chain.check_each else "anchored",
+            first_time=self.first_time,
+            last_time=chain.last_time,
         )
 
     def _oversized(self, piece: bytes) -> Exception:
