@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from symbi_recover.wire import journal
 from tests.support import evidence
 from tests.support.audit_cases import JOURNAL_PREFIX, AuditCase, audit_case, audit_cases, has_fixed_wording
 from tests.support.cli import Ran, run, run_process
@@ -109,3 +110,13 @@ def test_the_comparison_notices_each_kind_of_difference() -> None:
     library = JOURNAL_PREFIX + "expected value at line 1 column 1\n"
     assert difference(Ran(1, b"", JOURNAL_PREFIX.encode() + b"not JSON\n"), 1, "", library) is None
     assert difference(Ran(1, b"", b"not JSON\n"), 1, "", library)
+
+
+def test_nothing_that_the_runtime_wrote_is_called_unlike_its_writer() -> None:
+    journals = {scenario.journal: evidence.journal(scenario) for scenario in evidence.scenarios().values()}
+    lines = [
+        line for data in journals.values() for line in data.splitlines(keepends=True) if line[-1:] == b"\n"
+    ]
+    assert len(lines) == 97
+    unlike = [line[:300] for line in lines if not journal.decode(journal.envelope(line)[0]).canonical]
+    assert unlike == []
