@@ -266,6 +266,9 @@ class ListedPublication(Struct, frozen=True, kw_only=True):
     target: str
     state: PublicationState | None
     receipt: bool
+    """A publication receipt is there, valid or not."""
+    finished: bool
+    """The run itself signed that the file was published."""
     problem: str | None = None
 
 
@@ -302,3 +305,21 @@ class StoreSummary(Struct, frozen=True, kw_only=True):
     """Their sizes added up, of at most 67108864."""
     findings: tuple[Finding, ...] = ()
     """What concerns no single claim: orphans, strays, capacity, the folder itself."""
+
+
+class ListedProject(Struct, frozen=True, kw_only=True):
+    """One project of the printed list."""
+
+    store: StoreSummary | None
+    """None if the store could not be examined; `findings` then says why."""
+    invocations: tuple[ListedInvocation, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+class InvocationList(Struct, frozen=True, kw_only=True):
+    """What `invocation list --format json` prints."""
+
+    schema: Literal["symbi-recover/invocation-list.v1"] = "symbi-recover/invocation-list.v1"
+    root: str
+    verdict: int
+    projects: tuple[ListedProject, ...]

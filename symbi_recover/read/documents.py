@@ -1,10 +1,10 @@
-"""The JSON that the runtime's own invocation commands print, byte for byte (invocation.md 10, publication.md 12)."""
+"""The JSON of the invocation commands: the runtime's own byte for byte (invocation.md 10, publication.md 12), and ours."""
 
 from typing import Any
 
 from msgspec.structs import asdict
 
-from symbi_recover.core.claims import FileRecovery, Inspection
+from symbi_recover.core.claims import FileRecovery, Inspection, InvocationList
 from symbi_recover.read.publication import FileInspection
 from symbi_recover.wire import canonical
 
@@ -38,3 +38,13 @@ def file_document(inspection: FileInspection) -> bytes:
 def receipt_members(payload: FileRecovery) -> dict[str, Any]:
     """A publication receipt's payload in the order in which it is printed, free values included."""
     return asdict(payload)
+
+
+def list_document(listed: InvocationList) -> bytes:
+    """What `invocation list --format json` prints."""
+    return canonical.pretty(listed)
+
+
+def list_line(row: object) -> bytes:
+    """One line of `invocation list --format jsonl`."""
+    return canonical.compact(row) + b"\n"

@@ -11,6 +11,7 @@ caller that holds the claim's lock itself passes `owner_check=False`.
 
 import os
 import time
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -27,6 +28,7 @@ from symbi_recover.read.evidence.opener import FileFacts, OpenedFile
 from symbi_recover.read.evidence.store import InvocationStore, holders, is_held
 from symbi_recover.read.trust import Trusted, key_used
 from symbi_recover.read.verify.claim import (
+    CLAIM_INCOMPLETE,
     EMPTY_SHA256,
     ClaimFacts,
     check_binding,
@@ -35,6 +37,7 @@ from symbi_recover.read.verify.claim import (
     decode_key,
     judge_claim,
     make_snapshot,
+    read_claim,
 )
 from symbi_recover.read.verify.journal import VerifiedJournal, verify
 from symbi_recover.read.verify.receipt import verify_resolution
@@ -155,23 +158,46 @@ def examine(
 ) -> Evidence:
     """Steps 1, 2 and 4; arguments and errors as for `inspect_invocation`."""
     check_scope(scope)
-    cause: RecoverError | None = None
-    for attempt in range(_ATTEMPTS):
-        if attempt:
-            time.sleep(_PAUSE)
+
+    def attempt() -> Evidence:
         if owner_check:
             store.wait_for_writers()
         with store.open_entry(claim_name(scope, invocation_id)) as file:
-            try:
-                return _Reading(store, file, owner_check=owner_check, trusted=trusted).examine(
-                    scope, invocation_id
-                )
-            except _MovedError as moved:
-                cause = moved.cause
+            reading = _Reading(store, file, owner_check=owner_check, trusted=trusted)
+            return reading.examine(scope, invocation_id)
+
+    return _settled(attempt, store.path)
+
+
+def examine_claim(store: InvocationStore, name: str, *, trusted: Trusted | None = None) -> Evidence:
+    """As `examine`, for a claim known by its file name: it decides for itself what it is about.
+
+    Raises:
+        RecoverError: as `examine`; `claim_misplaced` for a claim that the runtime would look up elsewhere.
+    """
+
+    def attempt() -> Evidence:
+        with store.open_entry(name) as file:
+            reading = _Reading(store, file, owner_check=True, trusted=trusted)
+            return reading.examine(None, None)
+
+    return _settled(attempt, f"{store.path}/{name}")
+
+
+def _settled(attempt: Callable[[], Evidence], path: str) -> Evidence:
+    """The result of the first attempt during which nothing moved."""
+    cause: RecoverError | None = None
+    for number in range(_ATTEMPTS):
+        if number:
+            time.sleep(_PAUSE)
+        try:
+            return attempt()
+        except _MovedError as moved:
+            cause = moved.cause
     raise RefusedError(
         "claim_changing",
         f"{JOURNAL_PREFIX}journal changed during verification; inspect a stable snapshot",
-        path=store.path,
+        path=path,
         detail=None if cause is None else f"at the last attempt: {cause.message}",
     )
 
@@ -189,7 +215,8 @@ class _Reading:
         self.findings: list[Finding] = []
         self.not_checked: list[NotChecked] = []
 
-    def examine(self, scope: str, invocation_id: UUID) -> Evidence:
+    def examine(self, scope: str | None, invocation_id: UUID | None) -> Evidence:
+        """Verify claim and journal; without scope and id, those that the claim names."""
         self._check_owner()
         try:
             evidence = self._read(scope, invocation_id)
@@ -228,15 +255,12 @@ class _Reading:
             return True
         return self.owner_check and (is_held(self.store.ask_owner(self.file)) or self.store.is_busy())
 
-    def _read(self, scope: str, invocation_id: UUID) -> Evidence:
+    def _read(self, scope: str | None, invocation_id: UUID | None) -> Evidence:
         path = self.file.path
-        facts = judge_claim(
-            self.file.read(STORE_FILE_LIMIT),
-            path,
-            project=self.store.project,
-            scope=scope,
-            invocation_id=invocation_id,
-        )
+        data = self.file.read(STORE_FILE_LIMIT)
+        if scope is None or invocation_id is None:
+            scope, invocation_id = self._own_identity(data)
+        facts = judge_claim(data, path, project=self.store.project, scope=scope, invocation_id=invocation_id)
         key = decode_key(facts.reference, path)
         self._check_key(key)
         if facts.torn:
@@ -259,6 +283,18 @@ class _Reading:
             findings=tuple(self.findings),
             not_checked=tuple(self.not_checked),
         )
+
+    def _own_identity(self, data: bytes) -> tuple[str, UUID]:
+        path = self.file.path
+        claim = read_claim(data, path).claim
+        if claim is None:
+            raise RefusedError("claim_incomplete", CLAIM_INCOMPLETE, path=path)
+        expected = claim_name(claim.scope, claim.id)
+        if expected != os.path.basename(path):
+            raise RefusedError(
+                "claim_misplaced", f"a claim for this scope and id belongs into {expected}", path=path
+            )
+        return claim.scope, claim.id
 
     def _check_key(self, key: bytes) -> None:
         path = self.file.path

@@ -1,8 +1,7 @@
 """The public keys that an operator trusts: given on the command line, or pinned in a trust file.
 
-1. `read_key` takes a key as hex, PEM or OpenSSH text, or from a file that holds one of them;
-2. `load` reads a trust file: one JSON object a line, private to its owner, each line exactly as written by us;
-3. `pinned` picks the entries that are for a project and a host; `decide` makes of all that the keys to accept.
+1. `load` reads a trust file: one JSON object a line, private to its owner, each line exactly as written by us;
+2. `pinned` picks the entries that are for a project and a host; `decide` makes of all that the keys to accept.
 
 A key that lies beside the evidence is never one of them.
 """
@@ -16,13 +15,12 @@ from msgspec import Struct
 from symbi_recover.core.errors import MisuseError, RefusedError, UnexaminedError
 from symbi_recover.core.report import KeyUsed
 from symbi_recover.read.evidence.opener import OpenedFile
+from symbi_recover.read.keys import public_key as read_public_key
 from symbi_recover.wire.timestamp import is_canonical
 
 FILE_NAME = "trust.jsonl"
-_KEY_FILE_LIMIT = 65_536
 _TRUST_FILE_LIMIT = 1_048_576
-_HEX = re.compile("[0-9a-fA-F]{64}")
-_FORMS = "64 hexadecimal digits, or an Ed25519 public key in PEM or OpenSSH form, or (@)FILE that holds one of them"
+_HEX = re.compile("[0-9a-f]{64}")
 
 
 class TrustEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,55 +57,6 @@ class Trusted(Struct, frozen=True):
 _DECODER = msgspec.json.Decoder(TrustEntry)
 
 
-def read_key(text: str) -> bytes:
-    """The 32 bytes of a public key that an operator gave.
-
-    Raises:
-        MisuseError: `key_form`.
-    """
-    if _HEX.fullmatch(text):
-        return bytes.fromhex(text)
-    if text.startswith(("-----BEGIN", "ssh-")):
-        return _decoded(text.encode(), "the key that was given")
-    text = text.removeprefix("@")
-    try:
-        with OpenedFile.open(text) as file:
-            if file.facts.kind != "file" or file.facts.size > _KEY_FILE_LIMIT:
-                raise MisuseError("key_form", f"a key is {_FORMS}; this is a {file.facts.kind}", path=text)
-            data = file.read(_KEY_FILE_LIMIT)
-    except UnexaminedError as error:
-        raise MisuseError("key_form", f"a key is {_FORMS}; {error.message}", path=text) from error
-    return _decoded(data, text)
-
-
-def _decoded(data: bytes, where: str) -> bytes:
-    for end in (b"\r\n", b"\n"):
-        if data.endswith(end):
-            data = data[: -len(end)]
-            break
-    try:
-        if _HEX.fullmatch(data.decode("ascii")):
-            return bytes.fromhex(data.decode("ascii"))
-    except UnicodeDecodeError:
-        raise MisuseError("key_form", f"a key is {_FORMS}", path=where) from None
-    # late: only for keys that are not plain hex
-    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
-    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
-        load_pem_public_key,
-        load_ssh_public_key,
-    )
-
-    read = load_ssh_public_key if data.startswith(b"ssh-") else load_pem_public_key
-    try:
-        key = read(data)
-    except (ValueError, UnsupportedAlgorithm) as error:
-        raise MisuseError("key_form", f"a key is {_FORMS}", path=where) from error
-    if not isinstance(key, Ed25519PublicKey):
-        raise MisuseError("key_form", "the key is not of type Ed25519", path=where)
-    return key.public_bytes_raw()
-
-
 def load(path: str, *, required: bool) -> tuple[TrustEntry, ...]:
     """The entries of a trust file; none for a missing one that is not required.
 
@@ -138,11 +87,7 @@ def parse(data: bytes, path: str) -> tuple[TrustEntry, ...]:
             sound = msgspec.json.encode(entry) == line
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise _unusable(f"line {number + 1} is not an entry: {error}", path) from error
-        if (
-            not sound
-            or not re.fullmatch("[0-9a-f]{64}", entry.public_key)
-            or not is_canonical(entry.added_at)
-        ):
+        if not sound or not _HEX.fullmatch(entry.public_key) or not is_canonical(entry.added_at):
             raise _unusable(f"line {number + 1} is not spelled as an entry is written", path)
         entries.append(entry)
     return tuple(entries)
@@ -176,7 +121,7 @@ def decide(
         RefusedError: `trust_no_key`.
     """
     if public_key is not None:
-        return Trusted(frozenset((read_key(public_key),)), "given")
+        return Trusted(frozenset((read_public_key(public_key),)), "given")
     entries = load(trust_file or default_file, required=trust_file is not None)
     keys = pinned(entries, project, os.uname().nodename)
     if not keys and trust_file is not None:

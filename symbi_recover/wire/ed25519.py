@@ -5,7 +5,7 @@ cofactor, which `self_test` proves with six vectors before the first signature i
 not tell apart are worked out here: whether a key is a curve point at all, and which rule a signature broke.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 
 from nacl.bindings import crypto_sign_open
 from nacl.exceptions import BadSignatureError
@@ -67,6 +67,7 @@ _VECTORS = (
 _MESSAGE = b'{"x":1}'
 
 
+@lru_cache(maxsize=64)
 def is_point(public_key: bytes) -> bool:
     """Whether 32 bytes decode to a curve point as the runtime decodes them; small order is not looked at."""
     y = int.from_bytes(public_key, "little") & (2**255 - 1)

@@ -26,6 +26,7 @@ from symbi_recover.read.evidence.locate import (
     walk_searching,
 )
 from symbi_recover.read.evidence.locks import LockAnswer, LockState, ask_lock
+from symbi_recover.read.evidence.lockwatch import LockWatch
 from symbi_recover.read.evidence.opener import FILE_FLAGS, FileFacts, OpenedFile, examining, system_text
 
 _PATIENCE = 2.0
@@ -70,6 +71,7 @@ class InvocationStore:
         self.path = f"{project}/{SYMBIONT}/{INVOCATIONS}"
         self.governed_path = f"{project}/{SYMBIONT}/{GOVERNED}"
         self.patience = patience
+        self._watch: LockWatch | None = None
         with ExitStack() as stack:
             self.symbiont, self.folder = self._open(stack)
             self._stack = stack.pop_all()
@@ -191,13 +193,18 @@ class InvocationStore:
 
     def ask_owner(self, file: OpenedFile) -> LockAnswer:
         """Whether a process holds the lock of an open claim."""
-        return ask_lock(file.descriptor)
+        return ask_lock(file.descriptor) if self._watch is None else self._watch.ask(file)
+
+    def watch_locks(self) -> LockWatch:
+        """From now on ask about locks in the way that suits many files."""
+        self._watch = LockWatch(self.folder)
+        return self._watch
 
     def is_busy(self) -> bool:
         """Whether a process holds the store's lock at this moment; False if it cannot be known."""
         try:
             with self._open_file(STORE_LOCK, self.folder, self.path) as file:
-                return ask_lock(file.descriptor).state in _HELD
+                return self.ask_owner(file).state in _HELD
         except UnexaminedError:
             return False
 

@@ -25,6 +25,7 @@ from symbi_recover.wire import hexadecimal
 from symbi_recover.wire.claim import ClaimSyntaxError, ClaimText, admission_size, equal, parse
 from symbi_recover.wire.exact import parse_uuid
 
+CLAIM_INCOMPLETE = "reconciliation requires a complete claim identity and audit reference"
 EMPTY_SHA256 = hashlib.sha256().hexdigest()
 
 
@@ -104,7 +105,7 @@ def judge_claim(data: bytes, path: str, *, project: str, scope: str, invocation_
     if text.claim is None or text.audit is None:
         raise RefusedError(
             "claim_incomplete",
-            "reconciliation requires a complete claim identity and audit reference",
+            CLAIM_INCOMPLETE,
             path=path,
         )
     claim, reference = text.claim, text.audit.reference

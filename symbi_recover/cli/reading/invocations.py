@@ -1,0 +1,244 @@
+"""`invocation list`: every claim of a project, or of all projects below a folder, and what is odd in their stores."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+from symbi_recover.cli.env import Environment
+from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
+from symbi_recover.cli.reading.invocation import project_option, trust_options, trusted_keys
+from symbi_recover.core.claims import (
+    ClaimState,
+    InvocationList,
+    ListedInvocation,
+    ListedProject,
+    StoreSummary,
+)
+from symbi_recover.core.errors import RecoverError, UnexaminedError
+from symbi_recover.core.exits import Exit, worst
+from symbi_recover.core.findings import Finding, Severity
+from symbi_recover.read import documents
+from symbi_recover.read.evidence.locate import find_projects
+from symbi_recover.read.evidence.store import InvocationStore, resolve_project
+from symbi_recover.read.listing import StoreListing, as_finding
+from symbi_recover.render import failure
+from symbi_recover.render import invocations as render
+from symbi_recover.render.colour import Painter
+from symbi_recover.render.output import is_terminal
+from symbi_recover.render.safe import safe
+
+_BATCH = 256
+_EXIT_OF_STATE = {ClaimState.UNRESOLVED: Exit.ATTENTION, ClaimState.UNREADABLE: Exit.REFUSED}
+_EXIT_OF_SEVERITY = {Severity.ATTENTION: Exit.ATTENTION, Severity.REFUSED: Exit.REFUSED}
+
+
+@click.command(
+    cls=StrictCommand,
+    help="List every claim of a project with its state, also torn, foreign and unreadable ones; and what no claim "
+    "accounts for: journals, receipts, left-over files. Nothing is locked or changed.",
+    epilog="Exit codes: 0 nothing to do; 2 a claim or a finding needs a decision; 1 a claim cannot be accepted; "
+    "3 a store could not be examined.",
+    examples="""
+    symbi-recover invocation list --project /srv/project
+    symbi-recover invocation list --project /srv --recursive --format jsonl
+    """,
+)
+@project_option
+@click.option("--recursive", is_flag=True, help="Find all projects at and below the folder.")
+@trust_options
+@format_option("table", "json", "jsonl", "csv")
+@display_options
+@pass_environment
+def list_command(
+    environment: Environment,
+    project: str,
+    recursive: bool,
+    public_key: str | None,
+    trust: str | None,
+    chosen_format: str | None,
+) -> Exit:
+    """Run `invocation list`."""
+    chosen = environment.format(chosen_format)
+    root = resolve_project(project)
+    lister = _Lister(environment, root, _WRITERS[chosen](environment, root))
+    for found in find_projects(root) if recursive else (root,):
+        lister.list_project(found, recursive=recursive, public_key=public_key, trust=trust)
+    return lister.conclude()
+
+
+class _Lister:
+    """Goes through projects, and hands each row on as soon as it is known."""
+
+    def __init__(self, environment: Environment, root: str, writer: "_Writer") -> None:
+        self.environment = environment
+        self.root = root
+        self.writer = writer
+        self.exits: list[Exit] = []
+
+    def list_project(
+        self, project: str, *, recursive: bool, public_key: str | None, trust: str | None
+    ) -> None:
+        try:
+            trusted = trusted_keys(public_key, trust, project)
+            with InvocationStore(project) as store:
+                listing = StoreListing(store, now_ns=self.environment.clock(), trusted=trusted)
+                with _progress(self.environment, project, len(listing.entries.claims)) as advance:
+                    for row in listing.rows(advance):
+                        self.exits.append(_exit_of(row.findings, _EXIT_OF_STATE.get(row.state, Exit.OK)))
+                        self.writer.row(row)
+                summary = listing.summary()
+                self.exits = [worst([*self.exits, _exit_of(summary.findings, Exit.OK)])]
+                self.writer.project(summary, ())
+        except RecoverError as error:
+            if not recursive:
+                raise _unexamined(error) from error
+            self.exits.append(_unexamined(error).exit)
+            self.environment.output.note("\n".join(failure.lines(error, f"{safe(project)}: ")))
+            self.writer.project(None, (as_finding(error),))
+
+    def conclude(self) -> Exit:
+        if not self.exits and not self.writer.projects:
+            raise UnexaminedError(
+                "store_missing", "no project with an invocation store was found", path=self.root
+            )
+        verdict = worst(self.exits)
+        self.environment.verdict = verdict
+        self.writer.end(verdict)
+        return verdict
+
+
+def _exit_of(found: tuple[Finding, ...], least: Exit) -> Exit:
+    return worst([least, *(_EXIT_OF_SEVERITY.get(finding.severity, Exit.OK) for finding in found)])
+
+
+def _unexamined(error: RecoverError) -> RecoverError:
+    """A store that is missing was not examined; one that is unsafe was refused."""
+    if error.code != "store_missing":
+        return error
+    return UnexaminedError(error.code, error.message, path=error.path)
+
+
+@contextmanager
+def _progress(environment: Environment, project: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr, if that is a terminal and somebody wants to see it."""
+    if environment.verbosity < 0 or not is_terminal(sys.stderr):
+        yield lambda _: None
+        return
+    with click.progressbar(length=total, label=safe(project, 40), file=sys.stderr) as bar:
+        yield bar.update
+
+
+class _Writer:
+    """Collects the rows of a project until they can be written."""
+
+    def __init__(self, environment: Environment, root: str) -> None:
+        self.environment = environment
+        self.root = root
+        self.projects = 0
+        self.rows: list[ListedInvocation] = []
+
+    def row(self, row: ListedInvocation) -> None:
+        self.rows.append(row)
+
+    def project(self, store: StoreSummary | None, findings: tuple[Finding, ...]) -> None:
+        self.projects += 1
+        self.write(store, findings)
+        self.rows = []
+
+    def write(self, store: StoreSummary | None, findings: tuple[Finding, ...]) -> None:
+        """Write the rows that are left, and what is to be said of the store."""
+        raise NotImplementedError
+
+    def end(self, verdict: Exit) -> None:
+        """Write what comes after all projects."""
+
+
+class _JsonWriter(_Writer):
+    def __init__(self, environment: Environment, root: str) -> None:
+        super().__init__(environment, root)
+        self.listed: list[ListedProject] = []
+
+    def write(self, store: StoreSummary | None, findings: tuple[Finding, ...]) -> None:
+        self.listed.append(ListedProject(store=store, invocations=tuple(self.rows), findings=findings))
+
+    def end(self, verdict: Exit) -> None:
+        listed = InvocationList(root=self.root, verdict=int(verdict), projects=tuple(self.listed))
+        self.environment.output.document(documents.list_document(listed))
+
+
+class _StreamWriter(_Writer):
+    """Writes in batches, so that memory stays flat."""
+
+    def row(self, row: ListedInvocation) -> None:
+        super().row(row)
+        if len(self.rows) >= _BATCH:
+            self.batch()
+            self.rows = []
+
+    def batch(self) -> None:
+        """Write the collected rows."""
+        raise NotImplementedError
+
+    def write(self, store: StoreSummary | None, findings: tuple[Finding, ...]) -> None:  # noqa: ARG002 -- as the base has it
+        self.batch()
+
+
+class _JsonLinesWriter(_StreamWriter):
+    def batch(self) -> None:
+        self.environment.output.document(
+            b"".join(documents.list_line({"kind": "invocation", "invocation": row}) for row in self.rows)
+        )
+
+    def write(self, store: StoreSummary | None, findings: tuple[Finding, ...]) -> None:
+        super().write(store, findings)
+        self.environment.output.document(
+            documents.list_line({"kind": "store", "store": store, "findings": findings})
+        )
+
+    def end(self, verdict: Exit) -> None:
+        self.environment.output.document(documents.list_line({"kind": "end", "verdict": int(verdict)}))
+
+
+class _CsvWriter(_StreamWriter):
+    def __init__(self, environment: Environment, root: str) -> None:
+        super().__init__(environment, root)
+        self.header = True
+
+    def batch(self) -> None:
+        self.environment.output.document(render.csv_rows(self.rows, header=self.header))
+        self.header = False
+
+    def write(self, store: StoreSummary | None, findings: tuple[Finding, ...]) -> None:
+        super().write(store, findings)
+        if store is not None:
+            for line in render.findings(store.findings, Painter(colour=False)):
+                self.environment.output.note(line)
+
+
+class _TableWriter(_Writer):
+    def write(self, store: StoreSummary | None, findings: tuple[Finding, ...]) -> None:
+        paint = self.environment.paint
+        lines = render.table(self.rows, paint) if self.rows else []
+        lines += render.summary(store, paint) if store is not None else render.findings(findings, paint)
+        self.environment.output.text([*lines, ""])
+
+    def end(self, verdict: Exit) -> None:
+        words = {
+            Exit.OK: "nothing to do",
+            Exit.ATTENTION: "someone must act; look at each with `invocation inspect`",
+            Exit.REFUSED: "a claim or store cannot be accepted; its findings say why",
+        }
+        self.environment.output.text(
+            [f"Verdict {int(verdict)}, {words.get(verdict, 'a store could not be examined')}."]
+        )
+
+
+_WRITERS: dict[str, type[_Writer]] = {
+    "text": _TableWriter,
+    "table": _TableWriter,
+    "json": _JsonWriter,
+    "jsonl": _JsonLinesWriter,
+    "csv": _CsvWriter,
+}
