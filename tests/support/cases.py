@@ -5,7 +5,6 @@ that place, so that test processes take turns, and removes the tree afterwards.
 """
 
 import base64
-import fcntl
 import gzip
 import json
 import os
@@ -15,6 +14,8 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tests.support.places import alone_at
 
 CASES = Path(__file__).resolve().parents[2] / "fixtures" / "cases"
 INVOCATION_PLACE = Path("/var/tmp/symbi-case")
@@ -41,9 +42,7 @@ def _read(name: str) -> dict[str, dict[str, Any]]:
 @contextmanager
 def held(place: Path) -> Iterator[None]:
     """Keep other test processes away from a place, and leave nothing there."""
-    lock = os.open(f"{place}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone_at(place):
         if place.exists():
             shutil.rmtree(place)
         try:
@@ -51,8 +50,6 @@ def held(place: Path) -> Iterator[None]:
         finally:
             if place.exists():
                 shutil.rmtree(place)
-    finally:
-        os.close(lock)
 
 
 def lay(tree: dict[str, dict[str, Any]], root: Path) -> None:

@@ -25,6 +25,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.places import PlaceTakenError, is_current, lock_path, open_lock
+
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 GOLDEN = FIXTURES / "golden" / "runtime-3.0.0"
 TARBALL = GOLDEN / "runtime-evidence.tar.gz"
@@ -32,7 +34,7 @@ EXPECTED = GOLDEN / "expected.jsonl"
 PLACE = Path("/var/tmp/symbi-evidence")
 
 
-class MisplacedEvidenceError(Exception):
+class MisplacedEvidenceError(PlaceTakenError):
     """The place holds something other than the shipped evidence."""
 
 
@@ -158,34 +160,35 @@ def hold_place(place: Path = PLACE) -> Iterator[Path]:
 
     Raises:
         MisplacedEvidenceError: something else is there already.
+        PlaceTakenError: another user is using it.
     """
-    lock_path = place.with_name(place.name + ".lock")
-    lock = _settle(place, lock_path)
+    path = lock_path(place)
+    lock = _settle(place, path)
     try:
         yield place
     finally:
-        _leave(place, lock_path, lock)
+        _leave(place, path, lock)
 
 
-def _settle(place: Path, lock_path: Path) -> int:
+def _settle(place: Path, path: Path) -> int:
     """Return the shared lock under which `place` was seen to hold the evidence."""
     while True:
-        lock = _open_lock(lock_path)
+        lock = open_lock(path)
         kept = False
         try:
             fcntl.flock(lock, fcntl.LOCK_SH)
-            if _current(lock_path, lock) and os.path.lexists(place):
+            if is_current(path, lock) and os.path.lexists(place):
                 reason = difference(place)
                 kept = True
                 if reason:
-                    _leave(place, lock_path, lock)
+                    _leave(place, path, lock)
                     raise MisplacedEvidenceError(
                         f"{place} is not the shipped evidence: {reason}. Look at it, move it away, run again.",
                     )
                 return lock
             # Upgrading lets go of the shared lock first, so two that arrive together cannot block each other.
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if _current(lock_path, lock) and not os.path.lexists(place):
+            if is_current(path, lock) and not os.path.lexists(place):
                 staged = place.with_name(f"{place.name}.{os.getpid()}.part")
                 shutil.rmtree(staged, ignore_errors=True)
                 unpack(staged).rename(place)
@@ -194,33 +197,16 @@ def _settle(place: Path, lock_path: Path) -> int:
                 os.close(lock)
 
 
-def _open_lock(lock_path: Path) -> int:
-    try:
-        return os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except PermissionError:
-        raise MisplacedEvidenceError(
-            f"{lock_path} belongs to another user, who may be running these tests; wait, or have it removed.",
-        ) from None
-
-
-def _current(lock_path: Path, lock: int) -> bool:
-    try:
-        named = lock_path.lstat()
-    except FileNotFoundError:
-        return False
-    return (named.st_dev, named.st_ino) == (os.fstat(lock).st_dev, os.fstat(lock).st_ino)
-
-
-def _leave(place: Path, lock_path: Path, lock: int) -> None:
+def _leave(place: Path, path: Path, lock: int) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return  # someone else still uses it and will clear up
     else:
-        if _current(lock_path, lock):
+        if is_current(path, lock):
             if os.path.lexists(place) and difference(place) is None:
                 shutil.rmtree(place)
-            lock_path.unlink()
+            path.unlink()
     finally:
         os.close(lock)
 
