@@ -54,8 +54,8 @@ class Chain:
         self.check_each = depth == "full"
         self.count = 0
         self.previous_hash = FIRST_PREVIOUS_HASH
-        self.start = (0, FIRST_PREVIOUS_HASH)
-        """Sequence and previous hash of the first record."""
+        self.start = (0, FIRST_PREVIOUS_HASH, 0)
+        """Sequence, previous hash and byte offset of the first record."""
         self.principal: UUID | None = None
         self.run: UUID | None = run_id
         self.offset = 0
@@ -129,7 +129,7 @@ class Chain:
             self.principal, self.run = following.principal, following.run
         if (following.principal, following.run) != (self.principal, self.run):
             return False
-        if following.start != (self.count, self.previous_hash):
+        if following.start != (self.count, self.previous_hash, self.offset):
             return False
         self.count, self.previous_hash = following.count, following.previous_hash
         self.offset, self.last_time = following.offset, following.last_time
@@ -158,7 +158,8 @@ class Chain:
             if self.run is None:
                 self.run = record.run_id
             if self._adopting:
-                self.start = self.count, self.previous_hash = record.sequence, record.previous_hash
+                self.count, self.previous_hash = record.sequence, record.previous_hash
+                self.start = self.count, self.previous_hash, self.offset
         code, expected, actual = self._difference(record)
         if code:
             raise self._refusal(code, line, sequence=record.sequence, expected=expected, actual=actual)

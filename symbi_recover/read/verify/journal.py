@@ -114,7 +114,9 @@ def _spread(file: OpenedFile, chain: Chain, workers: int, *, want_digest: bool) 
     except pieces.Doubt:
         return None
     with examining(file.path):
-        run.tail = os.pread(file.descriptor, MAX_RECORD, chain.offset)
+        run.tail = os.pread(file.descriptor, MAX_RECORD + 1, chain.offset)
+    if len(run.tail) > MAX_RECORD or b"\n" in run.tail:
+        return None
     run.read = chain.offset + len(run.tail)
     return run
 
