@@ -69,7 +69,10 @@ def look(root: Path) -> StoreReport:
 
 
 def needs_root(case: dict[str, Any]) -> bool:
-    return any("owner" in member for member in case["tree"].values())
+    """Whether the answer is that of a root supervisor alone: foreign owners, or a folder only root can use or accept."""
+    mode = case["tree"].get(".", {}).get("mode", 0o700)
+    foreign = any("owner" in member for member in case["tree"].values())
+    return foreign or mode & 0o700 != 0o700 or mode & 0o077 != 0
 
 
 def test_the_cases_are_all_there() -> None:
@@ -91,7 +94,7 @@ def test_the_store_blocks_exactly_where_the_supervisor_did_not_start(group: str,
         assert (report.verdict == "blocked") is not case["starts"], (case["id"], codes)
         assert all(found.code != "entry_unreadable" for found in report.findings), case["id"]
     if left_out:
-        pytest.skip(f"changing owners needs root; not run: {', '.join(left_out)}")
+        pytest.skip(f"not run: answered by a root supervisor, so they need root: {', '.join(left_out)}")
 
 
 @pytest.mark.parametrize("group", sorted(cases()))
