@@ -72,7 +72,7 @@ def needs_root(case: dict[str, Any]) -> bool:
     """Whether the answer is that of a root supervisor alone: foreign owners, or a folder only root can use or accept."""
     mode = case["tree"].get(".", {}).get("mode", 0o700)
     foreign = any("owner" in member for member in case["tree"].values())
-    return foreign or mode & 0o700 != 0o700 or mode & 0o077 != 0
+    return foreign or mode & 0o700 != 0o700 or (mode & 0o077 != 0 and mode & 0o066 == 0)
 
 
 def test_the_cases_are_all_there() -> None:
