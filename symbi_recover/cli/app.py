@@ -42,6 +42,13 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "list": (f"{_READING}.invocations", "List every claim of a project, and what is odd in its store."),
     },
+    "lease": {
+        "verify": (f"{_READING}.lease", "Say whether the helper would start, and what every record means."),
+        "list": (f"{_READING}.lease", "List the leases of a store."),
+        "inspect": (f"{_READING}.lease", "Show one lease and the run that caused it."),
+        "check": (f"{_READING}.lease_live", "Ask the recorded daemon about each container; GET only."),
+        "capacity": (f"{_READING}.lease_live", "Say what is charged, by the files and by the helper."),
+    },
     "trust": {
         "add": (f"{_WRITING}.trust", "Pin a public key for a project or host."),
         "list": (f"{_READING}.trust", "List the pinned keys."),
@@ -58,6 +65,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
 GROUPS = {
     "audit": "Run journals: what was an agent run about to do, and what came back?",
     "invocation": "Invocations: who claimed what, what happened, and what waits for a decision?",
+    "lease": "Sandbox leases: which workers were left behind, and what do they block?",
     "trust": "Public keys that were checked by a person.",
     "schema": "JSON Schemas of everything that is read and printed.",
 }

@@ -312,14 +312,80 @@ class CapacityReport(Struct, frozen=True, kw_only=True):
     not_checked: tuple[NotChecked, ...]
 
 
+class LeaseRow(Struct, frozen=True, kw_only=True):
+    """One line of `lease list`."""
+
+    lease: str
+    phase: str | None
+    """None if the record is bad."""
+    backend: str | None
+    age_seconds: int | None
+    tombstone: bool | None
+    unsupervised: bool | None
+    memory_bytes: int | None
+    cpu_nanos: int | None
+    staging: int
+    """Snapshots that it names."""
+    run_id: str | None
+    tool_name: str | None
+    codes: tuple[str, ...]
+
+
+class Document(Struct, frozen=True, kw_only=True):
+    """The frame of every JSON document; `ok` says that the exit code is 0."""
+
+    ok: bool
+    exit: int
+
+
+class VerifyDocument(Document, frozen=True, kw_only=True):
+    """The document of `lease verify`."""
+
+    schema: str = "symbi-recover/lease-verify.v1"
+    report: StoreReport
+
+
+class ListDocument(Document, frozen=True, kw_only=True):
+    """The document of `lease list`."""
+
+    schema: str = "symbi-recover/lease-list.v1"
+    state_dir: str
+    verdict: Verdict
+    store_blocked: bool | None
+    helper: Helper
+    leases: tuple[LeaseRow, ...]
+
+
+class InspectDocument(Document, frozen=True, kw_only=True):
+    """The document of `lease inspect`."""
+
+    schema: str = "symbi-recover/lease-inspect.v1"
+    report: LeaseReport
+
+
+class CheckDocument(Document, frozen=True, kw_only=True):
+    """The document of `lease check`."""
+
+    schema: str = "symbi-recover/lease-check.v1"
+    report: CheckReport
+
+
+class CapacityDocument(Document, frozen=True, kw_only=True):
+    """The document of `lease capacity`."""
+
+    schema: str = "symbi-recover/lease-capacity.v1"
+    report: CapacityReport
+
+
 SCHEMAS: dict[str, type[Any]] = {
     "lease-record": LeaseRecord,
     "lease-admission": AdmissionLimits,
     "lease-staging-limits": StagingLimits,
     "lease-staging-reservation": StagingReservation,
-    "lease-store": StoreReport,
-    "lease-inspection": LeaseReport,
-    "lease-check": CheckReport,
-    "lease-capacity": CapacityReport,
+    "lease-verify": VerifyDocument,
+    "lease-list": ListDocument,
+    "lease-inspect": InspectDocument,
+    "lease-check": CheckDocument,
+    "lease-capacity": CapacityDocument,
 }
 """Structures with a JSON Schema: the first four are evidence, the others our output."""

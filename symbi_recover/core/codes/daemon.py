@@ -156,6 +156,54 @@ CODES: dict[str, Code] = {
         why="Its worker is no container.",
         next="`lease verify` looks at VM and delegated workers.",
     ),
+    "helper_unreachable": Code(
+        severity=_REFUSED,
+        meaning="The helper's socket cannot be connected to.",
+        why="It is missing, refuses, or may not be opened; a helper that hangs at start holds the lock and has no socket.",
+        next="Ask as the account of the helper or as root; what the files say is shown all the same.",
+    ),
+    "helper_foreign": Code(
+        severity=_REFUSED,
+        meaning="The helper's socket is served by another account.",
+        why="A helper runs as the owner of its directory; somebody else's answer counts for nothing.",
+        next="Find out which process listens there.",
+    ),
+    "helper_silent": Code(
+        severity=_REFUSED,
+        meaning="The helper gave no whole answer.",
+        why="It closes without a word when the asker's account or the expected build is not the right one, and it may be busy or stopped. That is unknown, never empty.",
+        next="Ask as the helper's own account; for another build than release 2.0.1 give its --fingerprint.",
+    ),
+    "helper_failed": Code(
+        severity=_REFUSED,
+        meaning="The helper could not inspect itself.",
+        why="Its readers are busy, or its store cannot be read. That is unknown, never empty.",
+        next="Ask again in a moment, and run `lease verify`.",
+    ),
+    "helper_malformed": Code(
+        severity=_REFUSED,
+        meaning="The helper's answer cannot be read.",
+        why="It is no JSON of the expected form, too large, or more than was asked for.",
+        next="Find out which program serves the socket.",
+    ),
+    "capacity_differs": Code(
+        severity=_ATTENTION,
+        meaning="The helper counts otherwise than its files say.",
+        why="Limits are read only at the helper's start, and records may have changed in between; each difference is named.",
+        next="Compare the differences; a restart of the helper makes it read everything anew.",
+    ),
+    "admission_full": Code(
+        severity=_ATTENTION,
+        meaning="The helper admits no new worker.",
+        why="A limit is reached, or a charge is unknown. Every record counts, whatever its phase.",
+        next="Resolve what `lease verify` lists, or raise the limits in admission.conf with the helper stopped.",
+    ),
+    "capacity_unsteady": Code(
+        severity=_INFO,
+        meaning="Records changed while the helper was asked.",
+        why="Work is going on, so files and answer are of different moments.",
+        next="Ask again in a quiet moment.",
+    ),
 }
 
 UNANSWERED = frozenset(

@@ -157,6 +157,12 @@ CODES: dict[str, Code] = {
         why="Deadlines live in the helper's memory alone. While no helper runs, the worker may run on without limit.",
         next="Start the helper on this directory: it removes what it finds; or use `lease reconcile` for containers.",
     ),
+    "lease_missing": Code(
+        severity=_REFUSED,
+        meaning="The store has no record of the lease that was asked for.",
+        why="It was resolved and its record removed, never written, or lies in another store. That proves nothing about its worker.",
+        next="List the leases with `lease list`, and check that this is the store that was meant.",
+    ),
     "recovery_pending": Code(
         severity=_ATTENTION,
         meaning="A record waits for a helper that would clear it.",

@@ -128,3 +128,8 @@ def lstat_at(name: str, folder: int) -> os.stat_result | None:
 def is_folder(status: os.stat_result | None) -> bool:
     """Whether a status is that of a real folder."""
     return status is not None and stat.S_ISDIR(status.st_mode)
+
+
+def readable(name: str) -> str:
+    """A name from the system as text that any output can hold: bytes that are not UTF-8 become escapes."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -6,6 +6,7 @@
 from symbi_recover.core.codes import finding
 from symbi_recover.core.findings import Finding
 from symbi_recover.core.leases import EntryView
+from symbi_recover.read.evidence.locate import readable
 from symbi_recover.read.evidence.opener import FileFacts
 from symbi_recover.read.verify.lease_store import (
     ADMISSION,
@@ -47,7 +48,7 @@ def judge_entry(entry: Entry, snapshot: StoreSnapshot, uid: int) -> list[Finding
         snapshot: the store.
         uid: the helper's account.
     """
-    where = f"{snapshot.path}/{entry.name}"
+    where = readable(f"{snapshot.path}/{entry.name}")
     if is_record(entry):
         return _record(entry, where, uid)
     if is_temporary(entry):
@@ -137,7 +138,7 @@ def view_of(entry: Entry, found: list[Finding]) -> EntryView:
     record = entry.reading.record if entry.reading else None
     lease = record.lease if record else entry.stem if is_canonical(entry.stem) else None
     return EntryView(
-        name=entry.name,
+        name=readable(entry.name),
         kind=facts.kind,
         mode=f"{facts.mode:04o}",
         uid=facts.uid,

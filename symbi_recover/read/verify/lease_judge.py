@@ -8,6 +8,7 @@
 The same snapshot gives the same report. Write commands judge one taken under the lock and refuse if `.blocked`.
 """
 
+import os
 from collections.abc import Mapping
 
 from symbi_recover.core.codes import finding
@@ -35,6 +36,7 @@ from symbi_recover.core.leases import (
     StoreReport,
     Verdict,
 )
+from symbi_recover.read.evidence.locate import readable
 from symbi_recover.read.verify import capacity
 from symbi_recover.read.verify.lease_entries import YOUNG_NS, is_record, judge_entry, view_of
 from symbi_recover.read.verify.lease_store import ADMISSION, LOCK, SOCKET, Entry, StoreSnapshot
@@ -88,11 +90,13 @@ def judge(
     pool = _staging(snapshot, views, uid)
     charges = _capacity(snapshot, views, bad, pool)
     if capacity.overflows(charges):
-        findings.append(finding("admission_overflow", "the sums exceed 64 bits", path=snapshot.path))
+        findings.append(
+            finding("admission_overflow", "the sums exceed 64 bits", path=readable(snapshot.path))
+        )
     findings += pool.findings
     absent = snapshot.helper.state == "absent"
     return StoreReport(
-        state_dir=snapshot.path,
+        state_dir=readable(snapshot.path),
         helper_uid=uid,
         verdict=verdict_of(findings),
         store_blocked=blocked_by(findings),
@@ -160,9 +164,9 @@ def _account(snapshot: StoreSnapshot) -> int:
 
 
 def _directory(snapshot: StoreSnapshot, uid: int, *, assumed: bool) -> list[Finding]:
-    path, folder = snapshot.path, snapshot.folder
+    path, folder = readable(snapshot.path), snapshot.folder
     found: list[Finding] = []
-    length = len(f"{path}/{SOCKET}".encode("utf-8", "surrogateescape"))
+    length = len(os.fsencode(f"{snapshot.path}/{SOCKET}"))
     if length >= SOCKET_PATH_LIMIT:
         message = f"the socket's path has {length} bytes, fewer than {SOCKET_PATH_LIMIT} are allowed"
         found.append(finding("path_too_long", message, path=path))
@@ -190,7 +194,7 @@ def _lease_view(
     found: list[Finding],
     origins: Mapping[str, OriginView] | None,
 ) -> LeaseView:
-    where = f"{snapshot.path}/{entry.name}"
+    where = readable(f"{snapshot.path}/{entry.name}")
     helper, facts = snapshot.helper, entry.facts
     age = snapshot.now_ns - facts.mtime_ns
     tombstone = _tombstone(record, helper, facts.mtime_ns, age)
@@ -246,7 +250,7 @@ def _tombstone(record: LeaseRecord, helper: Helper, mtime_ns: int, age: int) -> 
 def _across(snapshot: StoreSnapshot, views: list[LeaseView]) -> list[Finding]:
     """What only the whole store shows."""
     found: list[Finding] = []
-    path = snapshot.path
+    path = readable(snapshot.path)
     by_uid: dict[int, list[str]] = {}
     for view in views:
         if view.record.jail is not None:
@@ -279,7 +283,9 @@ def _staging(snapshot: StoreSnapshot, views: list[LeaseView], uid: int) -> PoolV
         for snapshot_id in view.record.staging:
             named.setdefault(snapshot_id, []).append(view.lease)
     leases = {one: tuple(sorted(several)) for one, several in named.items()}
-    return judge_staging(snapshot.pool, leases, directory=snapshot.folder, uid=uid, path=snapshot.path)
+    return judge_staging(
+        snapshot.pool, leases, directory=snapshot.folder, uid=uid, path=readable(snapshot.path)
+    )
 
 
 def _capacity(snapshot: StoreSnapshot, views: list[LeaseView], bad: int, pool: PoolVerdict) -> Capacity:

@@ -28,7 +28,7 @@ from symbi_recover.core.leases import Helper, WorkerView
 from symbi_recover.read.evidence import host
 from symbi_recover.read.evidence.clock import StartTime, process_time
 from symbi_recover.read.evidence.kernel import PROC, CannotKnow
-from symbi_recover.read.evidence.locate import lstat_at
+from symbi_recover.read.evidence.locate import lstat_at, readable
 from symbi_recover.read.evidence.locks import LockAnswer, LockState, ask_lock
 from symbi_recover.read.evidence.opener import FOLDER_FLAGS, FileFacts, OpenedFile, examining, facts_of
 from symbi_recover.read.evidence.processes import Executable, Observation, namespace_of, observe
@@ -276,7 +276,7 @@ def _holder(answer: LockAnswer, proc: str) -> Helper:
         started = process_time(seen.stat.start_ticks, proc)
         since = started.earliest_ns if isinstance(started, StartTime) else None
         if isinstance(seen.executable, Executable):
-            program = os.fsdecode(seen.executable.path)
+            program = readable(os.fsdecode(seen.executable.path))
     state: Literal["running", "probable"] = "running" if answer.state is LockState.HELD else "probable"
     return Helper(state=state, pid=pid, since_ns=since, program=program)
 

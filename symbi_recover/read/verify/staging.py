@@ -23,7 +23,7 @@ from symbi_recover.core.lease_records import (
 )
 from symbi_recover.core.leases import StagedSnapshot, StagingAmount, StagingCapacity
 from symbi_recover.read.evidence.kernel import PROC
-from symbi_recover.read.evidence.locate import lstat_at
+from symbi_recover.read.evidence.locate import lstat_at, readable
 from symbi_recover.read.evidence.locks import LockState, ask_lock
 from symbi_recover.read.evidence.opener import FileFacts, OpenedFile, facts_of, open_folder
 from symbi_recover.wire.lease import SmallReading, read_reservation, read_staging_limits
@@ -180,7 +180,7 @@ def judge_staging(
     snapshots: list[StagedSnapshot] = []
     _judge_frame(pool, uid, path, findings)
     for entry in pool.entries:
-        where = f"{path}/staging/{entry.name}"
+        where = readable(f"{path}/staging/{entry.name}")
         sound = _judge_entry(entry, uid, where, findings)
         if sound is not None:
             leases = named.get(entry.name, ())

@@ -1,0 +1,158 @@
+"""Which process serves a daemon's socket: the listener, its owner and the engine (leases.md section 18.4).
+
+1. the socket file, links followed as a client does, and the one listening socket that it names in the kernel's dump;
+2. the process that called `listen`, by its number: it must be dockerd itself, or pid 1 (socket activation);
+3. the one dockerd on the host, which must hold the listener among its descriptors.
+
+Comparing is done by inode, never by path. Nothing is connected to here; the owner comes from a connection of the
+caller's.
+"""
+
+import os
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from symbi_recover.read.daemon.peer import holds_socket
+from symbi_recover.read.daemon.sockets import NoListener, UnixSocket, ask_listener, shares_network
+from symbi_recover.read.evidence.kernel import PROC, CannotKnow, Gone, Why
+from symbi_recover.read.evidence.locate import readable
+from symbi_recover.read.evidence.processes import (
+    Executable,
+    Observation,
+    ProcessStat,
+    list_pids,
+    observe,
+    read_identity,
+)
+
+_INIT = 1
+_ENGINE = b"dockerd"
+
+
+class Listener(Struct, frozen=True, kw_only=True):
+    """Who serves a socket; `code` is None if the engine is known for certain."""
+
+    code: Literal["endpoint_proxied", "engine_ambiguous", "engine_unseen"] | None
+    reason: str | None = None
+    real_path: str | None = None
+    linked: bool = False
+    """The path's last component is a symbolic link."""
+    socket_inode: int | None = None
+    """Of the listening socket, as `/proc/<pid>/fd` shows it."""
+    waiting: int | None = None
+    """Connections that wait to be accepted."""
+    owner_pid: int | None = None
+    owner_program: str | None = None
+    activated: bool = False
+    """The listener is pid 1's, so it outlives the engine."""
+    engine_pid: int | None = None
+    engine_start_ticks: int | None = None
+
+
+def find_engine(path: str, owner_pid: int | None, proc: str = PROC) -> Listener:
+    """Find the engine behind a socket. Nothing here raises for what the host shows.
+
+    Args:
+        path: of the socket.
+        owner_pid: from `SO_PEERCRED` of a connection to it; None if there was none.
+        proc: where proc is mounted.
+    """
+    linked, real = os.path.islink(path), os.path.realpath(path)
+    listening = ask_listener(path, proc=proc)
+    socket_inode = listening.inode if isinstance(listening, UnixSocket) else None
+    waiting = listening.waiting if isinstance(listening, UnixSocket) else None
+    program = _program(owner_pid, proc) if owner_pid is not None else None
+    activated = owner_pid == _INIT
+
+    seen = Listener(
+        code=None,
+        real_path=readable(real),
+        linked=linked,
+        socket_inode=socket_inode,
+        waiting=waiting,
+        owner_pid=owner_pid,
+        owner_program=readable(os.fsdecode(program)) if isinstance(program, bytes) else None,
+        activated=activated,
+    )
+    if owner_pid is None:
+        return replace(seen, code="engine_unseen", reason="the kernel does not name the process that listens")
+    if isinstance(program, CannotKnow):
+        return replace(seen, code="engine_unseen", reason=program.detail)
+    if not activated and (program is None or not _is_engine(program)):
+        return replace(
+            seen, code="endpoint_proxied", reason=f"process {owner_pid} listens, which is {_shown(program)}"
+        )
+    if isinstance(listening, CannotKnow):
+        code = "engine_ambiguous" if listening.why is Why.AMBIGUOUS else "engine_unseen"
+        return replace(seen, code=code, reason=listening.detail)
+    if isinstance(listening, NoListener):
+        return replace(seen, code="engine_unseen", reason="the listener is not in this network namespace")
+    return _engine(seen, listening.inode, proc)
+
+
+def _engine(seen: Listener, inode: int, proc: str) -> Listener:
+    engines = _engines(proc)
+    if isinstance(engines, CannotKnow):
+        return replace(seen, code="engine_unseen", reason=engines.detail)
+    if len(engines) != 1:
+        return replace(seen, code="engine_ambiguous", reason=f"{len(engines)} engines run on this host")
+    engine = engines[0]
+    if not seen.activated and engine.pid != seen.owner_pid:
+        return replace(
+            seen,
+            code="engine_ambiguous",
+            reason=f"process {seen.owner_pid} listens, process {engine.pid} is the engine",
+        )
+    if shares_network(engine.pid, proc) is not True:
+        return replace(seen, code="engine_unseen", reason="the engine is not in this network namespace")
+    holds = holds_socket(engine.pid, inode, proc)
+    if isinstance(holds, CannotKnow):
+        return replace(seen, code="engine_unseen", reason=holds.detail)
+    if holds is not True:
+        return replace(
+            seen,
+            code="engine_ambiguous",
+            reason=f"process {engine.pid} is the engine and does not hold the listener",
+        )
+    return replace(seen, engine_pid=engine.pid, engine_start_ticks=engine.start_ticks)
+
+
+def _engines(proc: str) -> list[ProcessStat] | CannotKnow:
+    """Every dockerd that is alive."""
+    pids = list_pids(proc)
+    if isinstance(pids, CannotKnow):
+        return pids
+    found = []
+    for pid in pids:
+        program = _program(pid, proc)
+        if isinstance(program, CannotKnow):
+            return program
+        if program is not None and _is_engine(program):
+            stat = read_identity(pid, proc)
+            if isinstance(stat, ProcessStat) and not stat.ended:
+                found.append(stat)
+    return found
+
+
+def _program(pid: int, proc: str) -> bytes | CannotKnow | None:
+    """The executable's path, or the command's name where that is hidden; None for a process that is gone."""
+    seen = observe(pid, proc=proc)
+    if isinstance(seen, Gone):
+        return None
+    if isinstance(seen, CannotKnow):
+        return None if seen.why is Why.MISSING else seen
+    return _name(seen)
+
+
+def _name(seen: Observation) -> bytes:
+    return seen.executable.path if isinstance(seen.executable, Executable) else seen.stat.command
+
+
+def _is_engine(program: bytes) -> bool:
+    return program.rpartition(b"/")[2] == _ENGINE
+
+
+def _shown(program: bytes | None) -> str:
+    return "gone by now" if program is None else repr(os.fsdecode(program))

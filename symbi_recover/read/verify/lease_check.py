@@ -1,0 +1,323 @@
+"""What the recorded daemon says about each lease, compared exactly (leases.md sections 7, 9, 14 and 18.4).
+
+For one container lease, in order:
+
+1. the endpoint from the record alone; one that is remote or unclear is named, and nothing is asked;
+2. what the daemon is, and which process serves the socket;
+3. three questions: by recorded id, by name, by label; every answer is compared on our side;
+4. the verdict: name, label and, where recorded, id must all fit. Only a 404 about the container is absence, and
+   absence never proves that a creation cannot still complete;
+5. what the engine says of the state against what this host's processes show.
+
+One failure of a daemon is not tried again for the next lease. Nothing is changed anywhere.
+"""
+
+import pwd
+import re
+from collections.abc import Callable, Iterator
+
+from msgspec.structs import replace
+
+from symbi_recover.core.codes import finding
+from symbi_recover.core.codes.daemon import UNANSWERED
+from symbi_recover.core.findings import Finding, NotChecked, Severity
+from symbi_recover.core.lease_records import LABEL, ContainerState, Created
+from symbi_recover.core.leases import (
+    CheckReport,
+    EndpointView,
+    EngineView,
+    LeaseCheck,
+    LeaseView,
+    StoreReport,
+    Verdict,
+)
+from symbi_recover.read.daemon.endpoint import Endpoint, Reader, changed_since, read_configuration, resolve
+from symbi_recover.read.daemon.listener import Listener, find_engine
+from symbi_recover.read.daemon.questions import Container, DaemonError, Engine, EngineFacts
+from symbi_recover.read.evidence.host import sees_whole_host
+from symbi_recover.read.evidence.kernel import PROC, CannotKnow, Gone, read_proc
+from symbi_recover.read.evidence.processes import list_pids, read_identity
+from symbi_recover.read.verify.container import Seen, container_views, judge_container
+
+Connect = Callable[[str], Engine]
+_FULL_ID = re.compile(r"[0-9a-f]{64}")
+_OVER = frozenset({"created", "exited", "dead"})
+"""States in which no process of the container may live."""
+_LIVE = frozenset({"running", "paused"})
+
+
+class _Daemon:
+    """One socket that was asked, and how it failed if it did."""
+
+    def __init__(self, path: str, connect: Connect, proc: str) -> None:
+        self.path = path
+        self.failure: DaemonError | None = None
+        self.engine: Engine | None = None
+        self.facts: EngineFacts | None = None
+        self.listener: Listener | None = None
+        try:
+            self.engine = connect(path)
+            self.facts = self.engine.facts()
+        except DaemonError as error:
+            self.failure = error
+        pid = self.engine.listener_pid() if self.engine is not None else None
+        self.listener = find_engine(path, pid, proc)
+
+    def findings(self, where: str, api_version: str | None) -> Iterator[Finding]:
+        """What has to be said about this daemon for one record."""
+        listener = self.listener
+        if listener is not None and listener.linked:
+            message = f"{self.path} leads to {listener.real_path}"
+            yield finding("endpoint_link", message, path=where)
+        if listener is not None and listener.code is not None and self.failure is None:
+            yield finding(listener.code, listener.reason or "", path=where)
+        if self.facts is not None and api_version and not _within(api_version, self.facts):
+            lowest, highest = self.facts.min_api_version, self.facts.api_version
+            message = f"the record asks for {api_version}, the daemon speaks {lowest or '?'} to {highest}"
+            yield finding("recorded_version_refused", message, path=where)
+
+    def view(self) -> EngineView | None:
+        """The daemon as the report shows it."""
+        facts, listener = self.facts, self.listener
+        if facts is None or listener is None:
+            return None
+        return EngineView(
+            version=facts.version,
+            api_version=facts.api_version,
+            min_api_version=facts.min_api_version,
+            asked_api_version=facts.asked_api_version,
+            components=facts.components,
+            engine_id=facts.engine_id,
+            data_root=facts.data_root,
+            listener_pid=listener.owner_pid,
+            listener_program=listener.owner_program,
+            socket_inode=listener.socket_inode,
+        )
+
+
+class Checker:
+    """Asks daemons about the leases of one store; `close` when done."""
+
+    def __init__(
+        self,
+        connect: Connect,
+        *,
+        home: str | None,
+        read: Reader = read_configuration,
+        proc: str = PROC,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            connect: makes an engine for a socket's path.
+            home: of the helper's account, see `account_home`.
+            read: gives the client's configuration files.
+            proc: where proc is mounted.
+        """
+        self.connect = connect
+        self.home = home
+        self.read = read
+        self.proc = proc
+        self.daemons: dict[str, _Daemon] = {}
+        self._groups: dict[int, bytes] | CannotKnow | None = None
+
+    def close(self) -> None:
+        """Close every connection."""
+        for daemon in self.daemons.values():
+            if daemon.engine is not None:
+                daemon.engine.close()
+
+    def check(self, view: LeaseView, where: str, *, supervised: bool) -> LeaseCheck:
+        """Ask about one good record.
+
+        Args:
+            view: from `judge`.
+            where: the record's path.
+            supervised: a helper is running.
+        """
+        if not isinstance(view.record.state, ContainerState):
+            skipped = finding("check_not_asked", f"phase {view.phase}", path=where)
+            return _check(view, "check_not_asked", None, (skipped,))
+        environment = view.record.docker_environment
+        endpoint = resolve(environment, home=self.home, read=self.read)
+        endpoint = changed_since(endpoint, max(view.mtime_ns, view.ctime_ns))
+        if endpoint.socket is None:
+            shown = endpoint.view
+            code = shown.code or "endpoint_unresolved"
+            said = f"{shown.address}: {shown.reason}" if shown.address else shown.reason or ""
+            return _check(view, code, shown, (finding(code, said, path=where),))
+        daemon = self._daemon(endpoint)
+        found = tuple(daemon.findings(where, environment.get("DOCKER_API_VERSION")))
+        try:
+            if daemon.failure is not None or daemon.engine is None:
+                raise daemon.failure or DaemonError("daemon_away", "not connected", stage="connect")
+            seen = _ask(daemon.engine, view)
+            contradiction = self._contradiction(daemon.engine, seen)
+        except DaemonError as error:
+            daemon.failure = error
+            failed = finding(error.code, f"{daemon.path}: {error.message}", path=where)
+            return _check(view, error.code, endpoint.view, (*found, failed), daemon.view())
+        verdict, judged = judge_container(view, seen, where, supervised=supervised)
+        judged += [finding("engine_contradiction", text, path=where) for text in contradiction]
+        result = _check(view, verdict, endpoint.view, (*found, *judged), daemon.view())
+        left = () if sees_whole_host(self.proc) is True else (_NO_PROCESSES,)
+        return replace(result, containers=container_views(seen), not_checked=left)
+
+    def orphans(self, lease: str, where: str) -> list[Finding]:
+        """Containers that carry the label of a lease whose record is bad, at the daemons asked so far."""
+        found: list[Finding] = []
+        for path, daemon in sorted(self.daemons.items()):
+            if daemon.engine is None or daemon.failure is not None:
+                continue
+            try:
+                listed = daemon.engine.labelled(LABEL, lease)
+            except DaemonError as error:
+                daemon.failure = error
+                continue
+            found += [
+                finding("label_orphan", f"container {one.id}, state {one.state}, at {path}", path=where)
+                for one in listed
+            ]
+        return found
+
+    def _daemon(self, endpoint: Endpoint) -> _Daemon:
+        path = endpoint.socket or ""
+        if path not in self.daemons:
+            self.daemons[path] = _Daemon(path, self.connect, self.proc)
+        return self.daemons[path]
+
+    def _contradiction(self, engine: Engine, seen: Seen) -> list[str]:
+        """Where the engine's word and this host's processes differ, also when asked again."""
+        if sees_whole_host(self.proc) is not True:
+            return []
+        texts = []
+        for one in {c.id: c for c in (seen.by_id, seen.by_name) if c is not None}.values():
+            if self._differs(one) is None:
+                continue
+            self._groups = None  # the container may have moved on between the two looks
+            again = engine.inspect(one.id)
+            text = self._differs(again) if again is not None and again.id == one.id else None
+            texts += [text] if text else []
+        return texts
+
+    def _differs(self, one: Container) -> str | None:
+        if one.state in _LIVE and one.pid and isinstance(read_identity(one.pid, self.proc), Gone):
+            return f"container {one.id} is {one.state} with process {one.pid}, which is not there"
+        if one.state in _OVER and _FULL_ID.fullmatch(one.id):
+            living = self._living(one.id)
+            if living:
+                return f"container {one.id} is {one.state}, and process {living[0]} lives in its cgroup"
+        return None
+
+    def _living(self, container_id: str) -> list[int]:
+        if self._groups is None:
+            pids = list_pids(self.proc)
+            if isinstance(pids, CannotKnow):
+                self._groups = pids
+            else:
+                texts = {pid: read_proc(f"{pid}/cgroup", proc=self.proc) for pid in pids}
+                self._groups = {pid: text for pid, text in texts.items() if isinstance(text, bytes)}
+        groups = {} if isinstance(self._groups, CannotKnow) else self._groups
+        return [pid for pid, text in groups.items() if container_id.encode() in text]
+
+
+_NO_PROCESSES = NotChecked(
+    "the engine's word against processes", "only part of the host is visible from here"
+)
+
+
+def account_home(uid: int) -> str | None:
+    """The home of an account, for a client that was started without `HOME`."""
+    try:
+        return pwd.getpwuid(uid).pw_dir or None
+    except (KeyError, OverflowError):
+        return None
+
+
+def check_store(report: StoreReport, checker: Checker, leases: tuple[str, ...] = ()) -> CheckReport:
+    """Ask about the good records of a store, and about the labels of bad ones.
+
+    Args:
+        report: from `judge`.
+        checker: not yet used; stays open.
+        leases: only these; all by default.
+    """
+    supervised = report.helper.supervises
+    checks = [
+        checker.check(view, f"{report.state_dir}/{view.lease}.json", supervised=supervised)
+        for view in report.records
+        if not leases or view.lease in leases
+    ]
+    findings = [found for check in checks for found in check.findings]
+    for entry in report.entries:
+        if (
+            entry.lease is not None
+            and entry.name == f"{entry.lease}.json"
+            and (not leases or entry.lease in leases)
+        ):
+            findings += checker.orphans(entry.lease, f"{report.state_dir}/{entry.name}")
+    return CheckReport(
+        state_dir=report.state_dir,
+        verdict=_verdict(report, findings),
+        store_blocked=report.store_blocked,
+        helper=report.helper,
+        checks=tuple(checks),
+        findings=tuple(findings),
+        not_checked=(
+            NotChecked(
+                "creations on their way", "no answer of a daemon shows that a request can no longer complete"
+            ),
+            *(
+                (NotChecked("bad records", "they name no daemon that could be asked"),)
+                if report.entries
+                else ()
+            ),
+        ),
+    )
+
+
+def _verdict(report: StoreReport, findings: list[Finding]) -> Verdict:
+    refused = {one.code for one in findings if one.severity is Severity.REFUSED}
+    if report.store_blocked:
+        return "blocked"
+    if refused - UNANSWERED:
+        return "contradicted"
+    if refused or report.store_blocked is None:
+        return "unexamined"
+    return "attention" if any(one.severity is Severity.ATTENTION for one in findings) else "sound"
+
+
+def _check(
+    view: LeaseView,
+    verdict: str,
+    endpoint: EndpointView | None,
+    findings: tuple[Finding, ...],
+    engine: EngineView | None = None,
+) -> LeaseCheck:
+    return LeaseCheck(
+        lease=view.lease,
+        phase=view.phase,
+        record_sha256=view.sha256,
+        verdict=verdict,
+        endpoint=endpoint,
+        engine=engine,
+        containers=(),
+        findings=findings,
+    )
+
+
+def _ask(engine: Engine, view: LeaseView) -> Seen:
+    state = view.record.state
+    by_id = engine.inspect(state.container_id) if isinstance(state, Created) else None
+    return Seen(by_id, engine.inspect(view.record.name), engine.labelled(LABEL, view.lease))
+
+
+def _within(text: str, facts: EngineFacts) -> bool:
+    numbers = [_version(one) for one in (facts.min_api_version or "1.0", text, facts.api_version)]
+    lowest, asked, highest = numbers
+    return lowest is None or highest is None or (asked is not None and lowest <= asked <= highest)
+
+
+def _version(text: str) -> tuple[int, int] | None:
+    match = re.fullmatch(r"v?([0-9]{1,4})\.([0-9]{1,4})", text)
+    return (int(match.group(1)), int(match.group(2))) if match else None
