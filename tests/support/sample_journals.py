@@ -29,7 +29,10 @@ def small(records: int = 20, *, end: bool = True, writer: JournalWriter | None =
     journal.append(events.started(agent_id=journal.agent_id))
     middle = records - 1 - end
     for number in range(middle):
-        journal.append(_MIDDLE[number % len(_MIDDLE)](number // len(_MIDDLE)), number // len(_MIDDLE))
+        turn, step = divmod(number, len(_MIDDLE))
+        # a turn that would not be whole is filled with events that start nothing
+        make = _MIDDLE[step] if turn < middle // len(_MIDDLE) else events.observations_collected
+        journal.append(make(turn), turn)
     if end:
         journal.append(events.terminated())
     return journal
@@ -43,7 +46,7 @@ _MIDDLE = (
     lambda turn: events.tool_dispatch_finished(uid(turn)),
     lambda turn: inference.inference_requested(f"q{turn}"),
     lambda turn: inference.inference_completed(f"q{turn}"),
-    lambda turn: events.observations_collected(turn),
+    events.observations_collected,
 )
 
 
