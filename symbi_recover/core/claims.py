@@ -13,6 +13,7 @@ from msgspec import UNSET, Struct
 from symbi_recover.core.findings import Finding, NotChecked
 from symbi_recover.core.report import FilePublicationIdentity, RecoveryReport
 from symbi_recover.core.scalars import U32, UUID, Json, Timestamp
+from symbi_recover.core.schedules import Schedule
 from symbi_recover.core.shapes import Strict
 from symbi_recover.core.values import AuditReference, PublicationIntent
 
@@ -313,6 +314,7 @@ class ListedProject(Struct, frozen=True, kw_only=True):
     store: StoreSummary | None
     """None if the store could not be examined; `findings` then says why."""
     invocations: tuple[ListedInvocation, ...] = ()
+    schedule: Schedule | None = None
     findings: tuple[Finding, ...] = ()
 
 

@@ -4,11 +4,13 @@ The database is copied into memory in its last committed state (`read/evidence/d
 are read and typed here, and what is odd about them becomes findings. Nothing is opened by SQLite but the copy.
 """
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from symbi_recover.core.claims import Snapshot
 from symbi_recover.core.codes import finding
 from symbi_recover.core.errors import RefusedError
 from symbi_recover.core.findings import Finding
@@ -207,3 +209,37 @@ def _text(value: object) -> str | None:
 
 def _count(value: object) -> int:
     return value if isinstance(value, int) else 0
+
+
+def schedule_of(project: str) -> Schedule | None:
+    """The schedule of a project at its default place; None if there is none.
+
+    Raises:
+        RecoverError: as `read_schedule`.
+    """
+    path = default_path(project)
+    return read_schedule(path, project) if os.path.lexists(path) else None
+
+
+def link(schedule: Schedule, snapshot: Snapshot) -> tuple[Finding, ...]:
+    """What the schedule says against, or cannot say about, an invocation of its scope."""
+    occurrence = schedule.occurrence(snapshot.id)
+    if occurrence is None:
+        return (finding("cron_occurrence_missing", str(snapshot.id), path=schedule.path),)
+    found = []
+    if occurrence.request_hash != snapshot.request_hash or occurrence.agent_id not in (
+        None,
+        snapshot.agent_id,
+    ):
+        found.append(
+            finding(
+                "cron_occurrence_differs",
+                "request or agent",
+                path=schedule.path,
+                expected=f"{snapshot.request_hash}, agent {snapshot.agent_id}",
+                actual=f"{occurrence.request_hash}, agent {occurrence.agent_id}",
+            )
+        )
+    if schedule.job(occurrence.job_id) is None:
+        found.append(finding("cron_job_missing", f"job {occurrence.job_id}", path=schedule.path))
+    return tuple(found)

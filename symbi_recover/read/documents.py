@@ -6,6 +6,7 @@ from msgspec.structs import asdict
 
 from symbi_recover.core.claims import FileRecovery, Inspection, InvocationList
 from symbi_recover.read.publication import FileInspection
+from symbi_recover.read.trust import TrustEntry
 from symbi_recover.wire import canonical
 
 
@@ -48,3 +49,8 @@ def list_document(listed: InvocationList) -> bytes:
 def list_line(row: object) -> bytes:
     """One line of `invocation list --format jsonl`."""
     return canonical.compact(row) + b"\n"
+
+
+def trust_document(path: str, entries: tuple[TrustEntry, ...]) -> bytes:
+    """What `trust list --format json` prints."""
+    return canonical.pretty({"schema": "symbi-recover/trust-list.v1", "file": path, "entries": entries})

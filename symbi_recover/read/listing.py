@@ -21,9 +21,9 @@ from symbi_recover.core.claims import (
     Status,
     StoreSummary,
 )
-from symbi_recover.core.codes import CODES, finding
+from symbi_recover.core.codes import as_finding, finding
 from symbi_recover.core.errors import RecoverError
-from symbi_recover.core.findings import Finding, Severity
+from symbi_recover.core.findings import Finding
 from symbi_recover.core.report import FilePublicationIdentity
 from symbi_recover.core.values import PublicationIntent
 from symbi_recover.read.entries import Entries, read_entries
@@ -213,16 +213,3 @@ def _decision(publication: ListedPublication, failure: Finding | None) -> Iterat
     if code is not None:
         problem = "" if publication.problem is None else f": {publication.problem}"
         yield finding(code, f"publication {publication.publication_id}{problem}", path=publication.target)
-
-
-def as_finding(error: RecoverError) -> Finding:
-    """A failure as what it is in a list: one finding among others."""
-    message = error.message if error.detail is None else f"{error.message}; {error.detail}"
-    return Finding(
-        code=error.code,
-        severity=CODES[error.code].severity if error.code in CODES else Severity.REFUSED,
-        message=message,
-        path=error.path,
-        record=error.record,
-        start=error.offset,
-    )

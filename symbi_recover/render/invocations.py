@@ -126,9 +126,15 @@ def findings(found: tuple[Finding, ...], paint: Painter) -> list[str]:
     for code in sorted({finding.code for finding in found}):
         same = [finding for finding in found if finding.code == code]
         lines.append(f"  {paint('attention', code)}: {CODES[code].meaning if code in CODES else ''}")
-        for finding in same[:_SHOWN_FINDINGS]:
-            where = f"{safe(finding.path)}: " if finding.path else ""
-            lines.append(f"    {where}{safe(finding.message)}")
+        lines += [f"    {_line(finding)}" for finding in same[:_SHOWN_FINDINGS]]
         if len(same) > _SHOWN_FINDINGS:
             lines.append(f"    and {len(same) - _SHOWN_FINDINGS:,} more")
     return lines
+
+
+def _line(finding: Finding) -> str:
+    if finding.path is None:
+        return safe(finding.message)
+    if finding.path.endswith(f"/{finding.message}"):
+        return safe(finding.path)
+    return f"{safe(finding.path)}: {safe(finding.message)}"

@@ -7,12 +7,14 @@ import click
 
 from symbi_recover.cli.env import Environment, operator_home
 from symbi_recover.cli.options import RuntimeCommand, display_options, format_option, pass_environment
-from symbi_recover.core.claims import Inspection, PublicationState, Status
+from symbi_recover.core.claims import SCHEDULER_SCOPE, Inspection, PublicationState, Status
+from symbi_recover.core.codes import as_finding
 from symbi_recover.core.errors import RecoverError
 from symbi_recover.core.exits import Exit, runtime_exit
 from symbi_recover.core.findings import Finding, Severity
 from symbi_recover.core.report import JournalReport
 from symbi_recover.core.scalars import UUID
+from symbi_recover.core.schedules import Schedule
 from symbi_recover.read import documents
 from symbi_recover.read.evidence.store import InvocationStore, resolve_project
 from symbi_recover.read.invocation import Evidence, conclude, examine
@@ -21,6 +23,7 @@ from symbi_recover.read.trust import FILE_NAME, Trusted, decide
 from symbi_recover.read.verify.claim import check_scope, read_id
 from symbi_recover.render import failure, text
 from symbi_recover.render import invocation as render
+from symbi_recover.render import schedule as render_schedule
 from symbi_recover.render.colour import Painter
 
 PREFIX = "Invocation inspection/reconciliation failed: "
@@ -89,16 +92,34 @@ def inspect_command(
     with InvocationStore(root) as store:
         evidence = examine(store, scope, wanted, trusted=trusted)
         inspection = conclude(store, evidence)
+    schedule, scheduled = _schedule(root, inspection)
     verdict = Exit.ATTENTION if inspection.status is Status.UNRESOLVED else Exit.OK
     if chosen == "json":
-        note_remarks(environment, inspection.findings)
+        note_remarks(environment, (*inspection.findings, *scheduled))
         return environment.deliver(verdict, documents.inspection_document(inspection))
     lines = render.header(inspection, environment.paint)
+    if schedule is not None:
+        lines += ["", *render_schedule.occurrence(schedule, inspection.snapshot.id, environment.paint)]
+    lines += text.findings(scheduled, environment.paint)
     lines += [
         "",
         *text.journal(_report(evidence, inspection), verdict, environment.paint, _next(root, inspection)),
     ]
     return environment.deliver(verdict, lines)
+
+
+def _schedule(project: str, inspection: Inspection) -> tuple[Schedule | None, tuple[Finding, ...]]:
+    """The schedule that an invocation of the scheduler comes from; whatever is wrong with it is only remarked."""
+    if inspection.snapshot.scope != SCHEDULER_SCOPE:
+        return None, ()
+    # late: only the scheduler's invocations have one
+    from symbi_recover.read import cron  # noqa: PLC0415
+
+    try:
+        schedule = cron.schedule_of(project)
+    except RecoverError as error:
+        return None, (as_finding(error),)
+    return schedule, () if schedule is None else cron.link(schedule, inspection.snapshot)
 
 
 def trusted_keys(public_key: str | None, trust: str | None, project: str) -> Trusted | None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
+from msgspec.structs import replace
 
 from symbi_recover.cli.env import Environment
 from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
@@ -14,17 +15,20 @@ from symbi_recover.core.claims import (
     InvocationList,
     ListedInvocation,
     ListedProject,
-    StoreSummary,
 )
+from symbi_recover.core.codes import as_finding
 from symbi_recover.core.errors import RecoverError, UnexaminedError
 from symbi_recover.core.exits import Exit, worst
 from symbi_recover.core.findings import Finding, Severity
+from symbi_recover.core.schedules import Schedule
 from symbi_recover.read import documents
+from symbi_recover.read.cron import schedule_of
 from symbi_recover.read.evidence.locate import find_projects
 from symbi_recover.read.evidence.store import InvocationStore, resolve_project
-from symbi_recover.read.listing import StoreListing, as_finding
+from symbi_recover.read.listing import StoreListing
 from symbi_recover.render import failure
 from symbi_recover.render import invocations as render
+from symbi_recover.render import schedule as render_schedule
 from symbi_recover.render.colour import Painter
 from symbi_recover.render.output import is_terminal
 from symbi_recover.render.safe import safe
@@ -90,13 +94,15 @@ class _Lister:
                         self.writer.row(row)
                 summary = listing.summary()
                 self.exits = [worst([*self.exits, _exit_of(summary.findings, Exit.OK)])]
-                self.writer.project(summary, ())
+                schedule, found = _schedule(project)
+                self.exits.append(_exit_of(found, Exit.OK))
+                self.writer.project(ListedProject(store=summary, schedule=schedule, findings=found))
         except RecoverError as error:
             if not recursive:
                 raise _unexamined(error) from error
             self.exits.append(_unexamined(error).exit)
             self.environment.output.note("\n".join(failure.lines(error, f"{safe(project)}: ")))
-            self.writer.project(None, (as_finding(error),))
+            self.writer.project(ListedProject(store=None, findings=(as_finding(error),)))
 
     def conclude(self) -> Exit:
         if not self.exits and not self.writer.projects:
@@ -107,6 +113,15 @@ class _Lister:
         self.environment.verdict = verdict
         self.writer.end(verdict)
         return verdict
+
+
+def _schedule(project: str) -> tuple[Schedule | None, tuple[Finding, ...]]:
+    """The schedule of a project, if it has one; what is wrong with it never hides the claims."""
+    try:
+        schedule = schedule_of(project)
+    except RecoverError as error:
+        return None, (as_finding(error),)
+    return schedule, () if schedule is None else schedule.findings
 
 
 def _exit_of(found: tuple[Finding, ...], least: Exit) -> Exit:
@@ -142,13 +157,14 @@ class _Writer:
     def row(self, row: ListedInvocation) -> None:
         self.rows.append(row)
 
-    def project(self, store: StoreSummary | None, findings: tuple[Finding, ...]) -> None:
+    def project(self, listed: ListedProject) -> None:
+        """Take what is to be said of a project after its rows."""
         self.projects += 1
-        self.write(store, findings)
+        self.write(listed)
         self.rows = []
 
-    def write(self, store: StoreSummary | None, findings: tuple[Finding, ...]) -> None:
-        """Write the rows that are left, and what is to be said of the store."""
+    def write(self, listed: ListedProject) -> None:
+        """Write the rows that are left, and what is to be said of the project."""
         raise NotImplementedError
 
     def end(self, verdict: Exit) -> None:
@@ -160,8 +176,8 @@ class _JsonWriter(_Writer):
         super().__init__(environment, root)
         self.listed: list[ListedProject] = []
 
-    def write(self, store: StoreSummary | None, findings: tuple[Finding, ...]) -> None:
-        self.listed.append(ListedProject(store=store, invocations=tuple(self.rows), findings=findings))
+    def write(self, listed: ListedProject) -> None:
+        self.listed.append(replace(listed, invocations=tuple(self.rows)))
 
     def end(self, verdict: Exit) -> None:
         listed = InvocationList(root=self.root, verdict=int(verdict), projects=tuple(self.listed))
@@ -181,7 +197,7 @@ class _StreamWriter(_Writer):
         """Write the collected rows."""
         raise NotImplementedError
 
-    def write(self, store: StoreSummary | None, findings: tuple[Finding, ...]) -> None:  # noqa: ARG002 -- as the base has it
+    def write(self, listed: ListedProject) -> None:  # noqa: ARG002 -- as the base has it
         self.batch()
 
 
@@ -191,11 +207,9 @@ class _JsonLinesWriter(_StreamWriter):
             b"".join(documents.list_line({"kind": "invocation", "invocation": row}) for row in self.rows)
         )
 
-    def write(self, store: StoreSummary | None, findings: tuple[Finding, ...]) -> None:
-        super().write(store, findings)
-        self.environment.output.document(
-            documents.list_line({"kind": "store", "store": store, "findings": findings})
-        )
+    def write(self, listed: ListedProject) -> None:
+        super().write(listed)
+        self.environment.output.document(documents.list_line({"kind": "project", "project": listed}))
 
     def end(self, verdict: Exit) -> None:
         self.environment.output.document(documents.list_line({"kind": "end", "verdict": int(verdict)}))
@@ -210,18 +224,20 @@ class _CsvWriter(_StreamWriter):
         self.environment.output.document(render.csv_rows(self.rows, header=self.header))
         self.header = False
 
-    def write(self, store: StoreSummary | None, findings: tuple[Finding, ...]) -> None:
-        super().write(store, findings)
-        if store is not None:
-            for line in render.findings(store.findings, Painter(colour=False)):
-                self.environment.output.note(line)
+    def write(self, listed: ListedProject) -> None:
+        super().write(listed)
+        found = (*listed.findings, *(() if listed.store is None else listed.store.findings))
+        for line in render.findings(found, Painter(colour=False)):
+            self.environment.output.note(line)
 
 
 class _TableWriter(_Writer):
-    def write(self, store: StoreSummary | None, findings: tuple[Finding, ...]) -> None:
+    def write(self, listed: ListedProject) -> None:
         paint = self.environment.paint
         lines = render.table(self.rows, paint) if self.rows else []
-        lines += render.summary(store, paint) if store is not None else render.findings(findings, paint)
+        lines += [] if listed.store is None else render.summary(listed.store, paint)
+        lines += [] if listed.schedule is None else render_schedule.jobs(listed.schedule, paint)
+        lines += render.findings(listed.findings, paint)
         self.environment.output.text([*lines, ""])
 
     def end(self, verdict: Exit) -> None:

@@ -12,10 +12,25 @@ from symbi_recover.core.codes import (
     publication,
     retirement,
     trust,
+    writing,
 )
-from symbi_recover.core.findings import Code, Finding
+from symbi_recover.core.errors import RecoverError
+from symbi_recover.core.findings import Code, Finding, Severity
 
-_PARTS = (cli, cron, daemon, evidence, invocation, journal, lease, ledger, publication, retirement, trust)
+_PARTS = (
+    cli,
+    cron,
+    daemon,
+    evidence,
+    invocation,
+    journal,
+    lease,
+    ledger,
+    publication,
+    retirement,
+    trust,
+    writing,
+)
 
 
 def _merged() -> dict[str, Code]:
@@ -35,3 +50,15 @@ CODES = _merged()
 def finding(code: str, message: str, **where: object) -> Finding:
     """A finding with the severity that the registry gives to `code`; KeyError for an unregistered code."""
     return Finding(code=code, severity=CODES[code].severity, message=message, **where)  # type: ignore[arg-type]
+
+
+def as_finding(error: RecoverError) -> Finding:
+    """A failure as what it is beside others: one finding among them."""
+    return Finding(
+        code=error.code,
+        severity=CODES[error.code].severity if error.code in CODES else Severity.REFUSED,
+        message=error.message if error.detail is None else f"{error.message}; {error.detail}",
+        path=error.path,
+        record=error.record,
+        start=error.offset,
+    )

@@ -1,0 +1,41 @@
+"""`trust list`: the pinned keys."""
+
+import os
+
+import click
+
+from symbi_recover.cli.env import Environment, operator_home
+from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
+from symbi_recover.core.exits import Exit
+from symbi_recover.read import documents
+from symbi_recover.read.trust import FILE_NAME, load
+from symbi_recover.render.safe import safe
+
+
+@click.command(
+    cls=StrictCommand,
+    help="List the pinned keys with what they are for, where they come from, and when they were pinned.",
+    epilog="Exit codes: 0, also for an empty list; 64 the file cannot be used.",
+    examples="symbi-recover trust list",
+)
+@click.option(
+    "--file", "trust_file", metavar="FILE", help="The trust file. [default: in the operator's folder]"
+)
+@format_option("text", "json", "jsonl")
+@display_options
+@pass_environment
+def list_command(environment: Environment, trust_file: str | None, chosen_format: str | None) -> Exit:
+    """Run `trust list`."""
+    chosen = environment.format(chosen_format)
+    path = trust_file or os.path.join(operator_home(), FILE_NAME)
+    entries = load(path, required=trust_file is not None)
+    if chosen == "json":
+        return environment.deliver(Exit.OK, documents.trust_document(path, entries))
+    if chosen == "jsonl":
+        return environment.deliver(Exit.OK, b"".join(documents.list_line(entry) for entry in entries))
+    lines = []
+    for entry in entries:
+        place = safe(entry.project) if entry.project is not None else "every project"
+        place += "" if entry.host is None else f" on {safe(entry.host)}"
+        lines.append(f"{entry.public_key}  {place}  {safe(entry.added_at)}  {safe(entry.comment)}".rstrip())
+    return environment.deliver(Exit.OK, [*lines, f"{len(entries)} pinned in {safe(path)}"])
