@@ -77,13 +77,15 @@ project_environment() {
         say "Installing $target into $venv ..."
         if ! "$PYTHON_IN_VENV" -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
             if [ ! -e "$venv/pyvenv.cfg" ] && [ -n "$(ls -A -- "$venv" | grep -vx .lock)" ]; then
+                rm -f -- "$venv/.lock"
                 say "$venv is neither empty nor a virtual environment, so it is left alone. Choose another: VENV=DIR $0"
                 return 1
             fi
             "$python" -m venv --clear "$venv" || return
         fi
-        if ! PIP_CONSTRAINT=$CONSTRAINTS PIP_DISABLE_PIP_VERSION_CHECK=1 \
-            "$PYTHON_IN_VENV" -m pip install --quiet --editable "$target" </dev/null; then
+        # By a relative path, because pip splits this variable at blanks; as a variable, to hold for the build as well.
+        if ! (cd -- "$ROOT" && PIP_CONSTRAINT=requirements/constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 \
+            exec "$PYTHON_IN_VENV" -m pip install --quiet --editable ".${extras:+[$extras]}" </dev/null); then
             say "The Python packages could not be installed; pip's own words are above. They are listed in"
             say "pyproject.toml, and the versions in requirements/constraints.txt. Nothing was run."
             return 1
