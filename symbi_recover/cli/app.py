@@ -49,6 +49,16 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "check": (f"{_READING}.lease_live", "Ask the recorded daemon about each container; GET only."),
         "capacity": (f"{_READING}.lease_live", "Say what is charged, by the files and by the helper."),
     },
+    "key": {
+        "init": (f"{_WRITING}.key", "Make the operator's own signing key."),
+        "show": (f"{_WRITING}.key", "Show the operator's public key."),
+        "import": (f"{_WRITING}.key", "Take an existing private key as the operator's."),
+        "export-public": (f"{_WRITING}.key", "Print the operator's public key in other forms."),
+    },
+    "ledger": {
+        "show": (f"{_READING}.ledger", "Show what an operator did with this toolkit."),
+        "verify": (f"{_READING}.ledger", "Check that the record of an operator's acts holds."),
+    },
     "trust": {
         "add": (f"{_WRITING}.trust", "Pin a public key for a project or host."),
         "list": (f"{_READING}.trust", "List the pinned keys."),
@@ -66,6 +76,8 @@ GROUPS = {
     "audit": "Run journals: what was an agent run about to do, and what came back?",
     "invocation": "Invocations: who claimed what, what happened, and what waits for a decision?",
     "lease": "Sandbox leases: which workers were left behind, and what do they block?",
+    "key": "The operator's own key, which signs the ledger of what was done.",
+    "ledger": "The operator's signed ledger: what was intended, what was done, and how it ended.",
     "trust": "Public keys that were checked by a person.",
     "schema": "JSON Schemas of everything that is read and printed.",
 }
@@ -93,6 +105,16 @@ class LazyGroup(click.Group):
         command = getattr(import_module(module), f"{cmd_name.replace('-', '_')}_command")
         command.name = cmd_name
         return command  # type: ignore[no-any-return]
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Options as click completes them, and commands without loading any."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 -- late: only shells ask for it
+
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        texts = {name: text for name, (_, text) in self.table.items()}
+        texts |= {name: command.get_short_help_str(100) for name, command in self.commands.items()}
+        names = [CompletionItem(n, help=text) for n, text in texts.items() if n.startswith(incomplete)]
+        return [*names, *options]
 
     def format_commands(
         self,
