@@ -207,8 +207,8 @@ def prepare_publication(
         identity(candidate),
         path=relative,
         content=content,
-        **fields,
     )
+    made = merge(made, fields)
     used.effect(file_publication_prepared(made))
     publication = Publication(invocation, made, parent, used)
     if publish:
