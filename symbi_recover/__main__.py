@@ -1,5 +1,6 @@
 """Entry point of `symbi-recover`: answers `--version` at once, and loads the program for everything else."""
 
+import gc
 import sys
 
 
@@ -10,6 +11,8 @@ def main() -> int:
 
         print(f"symbi-recover {__version__}")
         return 0
+    # One command is one short life over bounded data: looking for cycles would cost a third of a large inspection.
+    gc.disable()
     from symbi_recover.cli.app import main as run  # noqa: PLC0415 -- late: click is heavy
 
     return run()

@@ -112,11 +112,13 @@ class Classifier:
         self._fault: tuple[str, int] | None = None
         self._budget_fault: tuple[str, int] | None = None
 
-    def take(self, sequence: int, iteration: int, principal: UUID, event: e.Event) -> None:
-        """Take one event of `MATTERS`; others may be given and change nothing."""
+    def take(
+        self, sequence: int, iteration: int, principal: UUID, event: e.Event, step: "Start | Finish | None"
+    ) -> None:
+        """Take one event of `MATTERS` and its `effect_step`; others may be given and change nothing."""
         if self._fault is not None:
             return
-        code = self._lifecycle(sequence, iteration, principal, event)
+        code = self._lifecycle(sequence, iteration, principal, event, step)
         if code is not None:
             self._fault = code, sequence
             return
@@ -154,7 +156,9 @@ class Classifier:
             last_sequence=records - 1,
         )
 
-    def _lifecycle(self, sequence: int, iteration: int, principal: UUID, event: e.Event) -> str | None:
+    def _lifecycle(
+        self, sequence: int, iteration: int, principal: UUID, event: e.Event, step: "Start | Finish | None"
+    ) -> str | None:
         if self._ended_at is not None:
             return "record_after_end"
         if type(event) is e.Started:
@@ -167,7 +171,6 @@ class Classifier:
         elif type(event) is e.PolicyEvaluated:
             return self._approve(iteration, event)
         else:
-            step = effect_step(event)
             if type(step) is Start:
                 if type(event) is e.ToolDispatchStarted:
                     approval = iteration, event.call_fingerprint

@@ -9,15 +9,17 @@ Neither checks a signature or a link; `read/verify/chain.py` does.
 """
 
 import binascii
-from functools import cache
-from typing import Any, NamedTuple
+import re
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Any
 
 import msgspec
-from msgspec import defstruct
+from msgspec import UNSET, Struct, defstruct
 
-from symbi_recover.core.events import EVENTS, Event, NetworkRequestStarted, Payload, ToolEffect
+from symbi_recover.core.events import EVENTS, Event, Payload, ToolEffect
 from symbi_recover.core.scalars import U32, U64, UUID
-from symbi_recover.wire import exact, timestamp
+from symbi_recover.wire import canonical, exact, timestamp
 from symbi_recover.wire.strictjson import MAX_DEPTH, JsonError, Scanner
 
 MAX_RECORD = 1 << 20
@@ -33,18 +35,24 @@ _BASE64 = 88
 _PAYLOAD_END = -(len(_MIDDLE) + _BASE64 + len(_TAIL))
 _SIGNATURE = slice(-(_BASE64 + len(_TAIL)), -len(_TAIL))
 _EVENT_NAME = len('{"entry":{"agent_id":"","event":{"') + 36
-_WITH_FREE_JSON = frozenset(
-    {
-        b"Started",
-        b"PolicyEvaluated",
-        b"ToolEffect",
-        b"ResponseDeliveryFinished",
-        b"DirectInferenceRequested",
-    }
-)
+_FREE_JSON: dict[bytes, Callable[[Any], object]] = {
+    b"Started": lambda event: (
+        event.execution_context is not UNSET or event.config.tool_definitions is not UNSET
+    ),
+    b"PolicyEvaluated": lambda event: event.approved_calls or event.denied_calls,
+    b"ToolEffect": lambda event: (
+        event.effect.request_started is not UNSET and event.effect.request_started.outbound
+    ),
+    b"ResponseDeliveryFinished": lambda event: event.receipt is not None,
+    b"DirectInferenceRequested": lambda event: event.communication is not None,
+}
+"""The events that may hold free JSON, and whether one does."""
 _DIGITS_AS_ZERO = bytes(ord("0") if chr(byte) in "0123456789" else 0 for byte in range(256))
 _LONG_NUMBER = b"0" * 19
 """A run of digits that might be an integer outside 64 bits."""
+_EXACT_DIGITS = 16
+"""Characters of a float whose digits, as an integer, and power of ten are both exact in binary64."""
+_UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _AFTER_ENTRY = -len(f'"previous_hash":"{"":64}","run_id":"{"":36}","version":2}}')
 _ENCODE = msgspec.json.Encoder(order="sorted").encode
 
@@ -53,15 +61,16 @@ class SignatureFormError(ValueError):
     """The signature is base64, but not of 64 bytes."""
 
 
-class Record(NamedTuple):
+class Record(Struct, frozen=True, gc=False):
     """The facts of one record."""
 
     version: int
-    run_id: UUID | None
+    run_id: str | None
+    """As writers spell it, like `agent_id`: text, since each record's is compared with the one before."""
     previous_hash: str
     sequence: int
     timestamp: str
-    agent_id: UUID
+    agent_id: str
     iteration: int
     event: Event
     canonical: bool
@@ -106,26 +115,33 @@ def decode(payload: bytes) -> Record:
     """
     name = payload[_EVENT_NAME : payload.find(b'"', _EVENT_NAME)]
     kind = _canonical_decoder(name)
-    if kind is not None and (name not in _WITH_FREE_JSON or _free_json_is_plain(payload)):
+    same = False
+    if kind is not None:
         try:
             fast = kind.decode(payload)
-            if _ENCODE(fast) == payload:
-                entry = fast.entry
-                event = entry.event.body
-                if timestamp.is_canonical(entry.timestamp) and _outbound_is_plain(event):
-                    return Record(
-                        fast.version,
-                        fast.run_id,
-                        fast.previous_hash,
-                        entry.sequence,
-                        entry.timestamp,
-                        entry.agent_id,
-                        entry.iteration,
-                        event,
-                        True,
-                    )
+            same = _ENCODE(fast) == payload
         except (msgspec.DecodeError, OverflowError, RecursionError, UnicodeError):
             pass
+    if same:
+        entry = fast.entry
+        time, agent_id, run_id, event = entry.timestamp, entry.agent_id, fast.run_id, entry.event.body
+        if (
+            timestamp.is_canonical(time)
+            and is_canonical_uuid(agent_id)
+            and is_canonical_uuid(run_id)
+            and (name not in _FREE_JSON or _free_json_is_plain(payload, event, _FREE_JSON[name](event)))
+        ):
+            return Record(
+                fast.version,
+                run_id,
+                fast.previous_hash,
+                entry.sequence,
+                time,
+                agent_id,
+                entry.iteration,
+                event,
+                True,
+            )
     return _exact_record(payload)
 
 
@@ -134,15 +150,32 @@ def _exact_record(payload: bytes) -> Record:
     entry = value.entry
     return Record(
         value.version,
-        value.run_id if isinstance(value.run_id, UUID) else None,
+        str(value.run_id) if isinstance(value.run_id, UUID) else None,
         value.previous_hash,
         entry.sequence,
         entry.timestamp,
-        entry.agent_id,
+        str(entry.agent_id),
         entry.iteration,
         entry.event,
-        False,
+        _is_canonical(payload),
     )
+
+
+def _is_canonical(payload: bytes) -> bool:
+    """Whether a payload that the fast way left to the exact one is spelled as the writer would all the same.
+
+    Its floats are taken as they were meant: the runtime's reader does not round some to what its writer had.
+    """
+    try:
+        return canonical.canonical(msgspec.json.decode(payload)) == payload
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+
+
+@lru_cache(maxsize=1024)
+def is_canonical_uuid(text: str) -> bool:
+    """Whether a UUID is spelled as writers spell it."""
+    return _UUID.fullmatch(text) is not None
 
 
 def _members(line: bytes) -> tuple[bytes, str]:
@@ -184,31 +217,23 @@ def _base64(text: bytes) -> bytes | None:
     return value if binascii.b2a_base64(value, newline=False) == text else None
 
 
-def _free_json_is_plain(payload: bytes) -> bool:
+def _free_json_is_plain(payload: bytes, event: Event, present: object) -> bool:
     """Whether free JSON cannot hold what the fast decoder takes and the runtime does not, or reads otherwise."""
-    return (
+    return not present or (
         payload.count(b"{") + payload.count(b"[") <= MAX_DEPTH
         and b"$serde_json" not in payload
         and _LONG_NUMBER not in payload[:_AFTER_ENTRY].translate(_DIGITS_AS_ZERO)
+        and (type(event) is not ToolEffect or _numbers_are_plain(event.effect.value.outbound))
     )
 
 
-def _outbound_is_plain(event: Event) -> bool:
-    """Whether free JSON that reaches the report holds no number that the runtime might read differently."""
-    if type(event) is not ToolEffect:
-        return True
-    effect = event.effect.value
-    if type(effect) is not NetworkRequestStarted or not effect.outbound:
-        return True
-    return _no_float(effect.outbound)
-
-
-def _no_float(value: Any) -> bool:
+def _numbers_are_plain(value: Any) -> bool:
+    """Floats of few digits are read alike by the runtime's conversion and by a correctly rounded one."""
     if isinstance(value, dict):
-        return all(_no_float(item) for item in value.values())
+        return all(_numbers_are_plain(item) for item in value.values())
     if isinstance(value, list):
-        return all(_no_float(item) for item in value)
-    return not isinstance(value, float)
+        return all(_numbers_are_plain(item) for item in value)
+    return not isinstance(value, float) or (len(text := repr(value)) <= _EXACT_DIGITS and "e" not in text)
 
 
 @cache
@@ -221,12 +246,12 @@ def _canonical_decoder(name: bytes) -> msgspec.json.Decoder[Any] | None:
     wrapper = defstruct("Wrapper", [("body", event)], rename={"body": event.__name__}, **options)
     entry = defstruct(
         "Entry",
-        [("sequence", U64), ("timestamp", str), ("agent_id", UUID), ("iteration", U32), ("event", wrapper)],
+        [("sequence", U64), ("timestamp", str), ("agent_id", str), ("iteration", U32), ("event", wrapper)],
         **options,
     )
     payload = defstruct(
         "Payload",
-        [("version", U32), ("run_id", UUID), ("previous_hash", str), ("entry", entry)],
+        [("version", U32), ("run_id", str), ("previous_hash", str), ("entry", entry)],
         **options,
     )
     return msgspec.json.Decoder(payload)

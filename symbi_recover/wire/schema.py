@@ -125,7 +125,7 @@ class _Writer:
 
     def structure(self, cls: type[Struct]) -> Schema:
         """The schema of a structure, in place."""
-        about: Schema = {"description": _SECTION.sub("", " ".join((cls.__doc__ or "").split()))}
+        about: Schema = {"description": _text(cls.__doc__ or "")}
         if cls is Event:
             return about | _one_of_members({name: self.of(event) for name, event in EVENTS.items()})
         if cls is ToolChoice and not self.output:
@@ -181,7 +181,7 @@ class _Writer:
         for note in notes:
             if isinstance(note, Meta):
                 extra |= note.extra or {}
-                described |= {"description": note.description} if note.description else {}
+                described |= {"description": _text(note.description)} if note.description else {}
         spelling = _SPELLINGS.get(extra.get("kind", ""))
         if spelling and not (self.output and extra["kind"] == "lease_uuid"):
             return described | self._scalar(*spelling)
@@ -234,6 +234,10 @@ def _optional(kind: Any) -> bool:
     if get_origin(kind) is Annotated:
         return any(isinstance(note, Meta) and (note.extra or {}).get("optional") for note in get_args(kind))
     return NoneType in get_args(kind)
+
+
+def _text(described: str) -> str:
+    return _SECTION.sub("", " ".join(described.split()))
 
 
 def _dashed(name: str) -> str:

@@ -15,7 +15,8 @@ _RELAXED = re.compile(
     rf"(?P<sign>[+\-\u2212])(?P<zone_hour>[0-9]{{2}})(?::|{_WS[:-1]})*(?P<zone_minute>[0-9]{{2}})){_WS}"
 )
 _CANONICAL = re.compile(
-    r"([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60)"
+    r"[0-9]{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31|02-29)"
+    r"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60)"
     r"(?:\.(?:[0-9]{3}|[0-9]{6}|[0-9]{9}))?Z"
 )
 _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -35,10 +36,7 @@ class Instant(NamedTuple):
 
 def is_canonical(text: str) -> bool:
     """Whether `text` is a time in the form the runtime writes, for years 0 to 9999."""
-    match = _CANONICAL.fullmatch(text)
-    if match is None:
-        return False
-    return text[8:10] <= "28" or int(text[8:10]) <= _days_in_month(int(text[:4]), int(text[5:7]))
+    return _CANONICAL.fullmatch(text) is not None and (text[5:10] != "02-29" or _leap(int(text[:4])))
 
 
 def parse(text: str) -> Instant | None:

@@ -56,8 +56,9 @@ class Chain:
         self.previous_hash = FIRST_PREVIOUS_HASH
         self.start = (0, FIRST_PREVIOUS_HASH, 0)
         """Sequence, previous hash and byte offset of the first record."""
-        self.principal: UUID | None = None
-        self.run: UUID | None = run_id
+        self.agent: str | None = None
+        """The principal as text, as records carry it."""
+        self.run_text = str(run_id) if run_id is not None else None
         self.offset = 0
         self.last_time = ""
         self.watched: int | None = None
@@ -67,6 +68,16 @@ class Chain:
         self._adopting = False
         self._head: tuple[bytes, bytes, bytes] | None = None
         ed25519.self_test()
+
+    @property
+    def principal(self) -> UUID | None:
+        """The agent that all records name; None before the first."""
+        return UUID(self.agent) if self.agent else None
+
+    @property
+    def run(self) -> UUID | None:
+        """The run that all records name; None before the first, and for version 1."""
+        return UUID(self.run_text) if self.run_text else None
 
     def adopt(self, offset: int) -> None:
         """Begin at byte `offset` of the file with whatever the first line says of its place."""
@@ -98,8 +109,8 @@ class Chain:
             if (
                 record.previous_hash != self.previous_hash
                 or record.sequence != self.count
-                or record.agent_id != self.principal
-                or record.run_id != self.run
+                or record.agent_id != self.agent
+                or record.run_id != self.run_text
                 or record.version != 2
             ):
                 self._settle(record, line)
@@ -125,9 +136,9 @@ class Chain:
 
     def join(self, following: "Chain") -> bool:
         """Take over the state of a chain that begins where this one ends; False if they do not meet."""
-        if self.principal is None:
-            self.principal, self.run = following.principal, following.run
-        if (following.principal, following.run) != (self.principal, self.run):
+        if self.agent is None:
+            self.agent, self.run_text = following.agent, following.run_text
+        if (following.agent, following.run_text) != (self.agent, self.run_text):
             return False
         if following.start != (self.count, self.previous_hash, self.offset):
             return False
@@ -153,10 +164,10 @@ class Chain:
 
     def _settle(self, record: Record, line: bytes) -> None:
         """Learn from a first record what all must share, or refuse one that differs."""
-        if self.principal is None:
-            self.principal = record.agent_id
-            if self.run is None:
-                self.run = record.run_id
+        if self.agent is None:
+            self.agent = record.agent_id
+            if self.run_text is None:
+                self.run_text = record.run_id
             if self._adopting:
                 self.count, self.previous_hash = record.sequence, record.previous_hash
                 self.start = self.count, self.previous_hash, self.offset
@@ -167,14 +178,14 @@ class Chain:
     def _difference(self, record: Record) -> tuple[str, str, str]:
         if (record.version, record.run_id is None) not in ((1, True), (2, False)):
             return "record_version", "1 without run, or 2 with one", str(record.version)
-        if record.run_id != self.run:
+        if record.run_id != self.run_text:
             return (
                 ("record_version" if record.run_id is None else "record_run"),
-                str(self.run),
+                str(self.run_text),
                 str(record.run_id),
             )
-        if record.agent_id != self.principal:
-            return "record_principal", str(self.principal), str(record.agent_id)
+        if record.agent_id != self.agent:
+            return "record_principal", str(self.agent), record.agent_id
         if record.sequence != self.count:
             code = "record_repeated" if record.sequence < self.count else "records_missing"
             return code, str(self.count), str(record.sequence)

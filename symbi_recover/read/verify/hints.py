@@ -14,7 +14,7 @@ from symbi_recover.core.codes import finding
 from symbi_recover.core.findings import Finding
 from symbi_recover.core.report import Identity
 from symbi_recover.core.values import AuditReference
-from symbi_recover.read.classify import Finish, Start, approved_fingerprints, effect_step
+from symbi_recover.read.classify import Finish, Start, approved_fingerprints
 from symbi_recover.read.verify.chain import Batch
 
 _SHOWN = 5
@@ -46,14 +46,13 @@ class Hints:
             if places:
                 self._places.setdefault(code, []).extend(places)
 
-    def take(self, sequence: int, iteration: int, event: e.Event) -> None:
-        """Watch one event that matters."""
-        step = effect_step(event)
+    def take(self, sequence: int, iteration: int, event: e.Event, step: Start | Finish | None) -> None:
+        """Watch one event that matters, and its `effect_step`."""
         if self._unconfirmed and (isinstance(step, Start) or isinstance(event, e.Started)):
             self._note("start_after_unconfirmed", sequence)
         watch = _WATCHES.get(type(event))
         if watch is not None:
-            watch(self, sequence, iteration, event)
+            watch(self, sequence, iteration, event, step)
         if _leaves_unconfirmed(event, step):
             self._unconfirmed = True
 
@@ -114,43 +113,46 @@ class Hints:
     def _note(self, code: str, sequence: int) -> None:
         self._places.setdefault(code, []).append(sequence)
 
-    def _policy(self, _sequence: int, iteration: int, event: e.PolicyEvaluated) -> None:
+    def _policy(self, _sequence: int, iteration: int, event: e.PolicyEvaluated, _step: object) -> None:
         self._approved.update((iteration, f) for f in approved_fingerprints(event) if f is not None)
 
-    def _dispatch(self, sequence: int, iteration: int, event: e.ToolDispatchStarted) -> None:
+    def _dispatch(self, sequence: int, iteration: int, event: e.ToolDispatchStarted, _step: object) -> None:
         if (iteration, event.call_fingerprint) not in self._approved:
             self._note("dispatch_without_approval", sequence)
         self._open_dispatches[event.dispatch_id] = event.run_key, event.call_fingerprint
 
-    def _dispatched(self, sequence: int, _iteration: int, event: e.ToolDispatchFinished) -> None:
+    def _dispatched(
+        self, sequence: int, _iteration: int, event: e.ToolDispatchFinished, _step: object
+    ) -> None:
         scope = self._open_dispatches.pop(event.dispatch_id, None)
         if not event.is_error and scope in self._open_nested.values():
             self._note("dispatch_hides_unknown", sequence)
 
-    def _nested(self, sequence: int, _iteration: int, event: e.ToolEffect) -> None:
+    def _nested(
+        self, sequence: int, _iteration: int, event: e.ToolEffect, step: Start | Finish | None
+    ) -> None:
         scope = event.run_key, event.call_fingerprint
         if scope not in self._open_dispatches.values():
             self._note("effect_outside_dispatch", sequence)
-        step = effect_step(event)
         if isinstance(step, Start):
             self._open_nested[step.identity] = scope
         elif isinstance(step, Finish) and step.confirmed:
             self._open_nested.pop(step.identity, None)
 
-    def _delegation(self, _sequence: int, _iteration: int, event: e.DelegationStarted) -> None:
+    def _delegation(self, _sequence: int, _iteration: int, event: e.DelegationStarted, _step: object) -> None:
         self._delegations[event.run_key, event.call_id] = event.audit
 
-    def _delegated(self, sequence: int, _iteration: int, event: e.DelegationFinished) -> None:
+    def _delegated(self, sequence: int, _iteration: int, event: e.DelegationFinished, _step: object) -> None:
         started = self._delegations.pop((event.run_key, event.call_id), None)
         if started is not None and started != event.audit:
             self._note("delegation_audit_differs", sequence)
 
-    def _budget(self, sequence: int, _iteration: int, event: e.Event) -> None:
+    def _budget(self, sequence: int, _iteration: int, event: e.Event, _step: object) -> None:
         self._budget_kinds.add(type(event))
         if len(self._budget_kinds) > 1:
             self._note("budget_opened_and_linked", sequence)
 
-    def _end(self, sequence: int, _iteration: int, event: e.Terminated) -> None:
+    def _end(self, sequence: int, _iteration: int, event: e.Terminated, _step: object) -> None:
         if self._unconfirmed and event.reason == "Completed":
             self._note("completed_after_unconfirmed", sequence)
 

@@ -23,7 +23,7 @@ from symbi_recover.core.events import Started
 from symbi_recover.core.findings import Finding
 from symbi_recover.core.refusals import JournalRefusedError, refuse
 from symbi_recover.core.report import Proven, RecoveryReport
-from symbi_recover.read.classify import Classified, Classifier
+from symbi_recover.read.classify import Classified, Classifier, effect_step
 from symbi_recover.read.evidence.opener import OpenedFile, examining
 from symbi_recover.read.verify import pieces
 from symbi_recover.read.verify.chain import Batch, Chain, Depth
@@ -160,8 +160,9 @@ class _Run:
         for sequence, iteration, event in batch.events:
             if sequence == 0 and isinstance(event, Started):
                 self.started = event
-            self.classifier.take(sequence, iteration, principal, event)
-            self.hints.take(sequence, iteration, event)
+            step = effect_step(event)
+            self.classifier.take(sequence, iteration, principal, event, step)
+            self.hints.take(sequence, iteration, event, step)
 
     def conclude(self, *, strict: bool) -> VerifiedJournal:
         """Steps 3 to 5, after all lines."""

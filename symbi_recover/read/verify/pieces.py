@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
-from uuid import UUID
 
 import msgspec
 from msgspec import Raw, Struct
@@ -36,8 +35,8 @@ class Doubt(Exception):  # noqa: N818 -- not an error: the plain way decides
 class _Answer(Struct, frozen=True, array_like=True):
     """One verified piece: the end state of its chain, and its batch with events as (sequence, iteration, name, body)."""
 
-    principal: UUID | None
-    run: UUID | None
+    agent: str | None
+    run: str | None
     start: tuple[int, str, int]
     count: int
     previous_hash: str
@@ -95,10 +94,10 @@ def _joined(chain: Chain, pipes: list[Any]) -> Iterator[Batch]:
             ]
         except (EOFError, OSError, msgspec.MsgspecError) as error:
             raise Doubt from error
-        if answer.principal is None:
+        if answer.agent is None:
             continue
-        following = Chain(chain.public_key, answer.run)
-        following.principal = answer.principal
+        following = Chain(chain.public_key, None)
+        following.agent, following.run_text = answer.agent, answer.run
         following.start, following.count, following.previous_hash = (
             answer.start,
             answer.count,
@@ -141,8 +140,8 @@ def _verify_piece(file: OpenedFile, chain: Chain, start: int) -> _Answer:
     own.adopt(max(0, start - 1) + skipped)
     batch = own.take(lines)
     return _Answer(
-        own.principal,
-        own.run,
+        own.agent,
+        own.run_text,
         own.start,
         own.count,
         own.previous_hash,
