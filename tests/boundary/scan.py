@@ -7,8 +7,8 @@ passed on) of something that writes, renames, removes, locks, starts a process, 
 2. a mention of a forbidden dotted name, of a write flag for `os.open`, or of a forbidden builtin is an effect;
 3. so is a method whose name only writers have (`write_text`, `unlink`, …) on any object, and `open` in any spelling
    with a mode that is not a literal reading mode; in modules that import the Docker SDK also its changing methods;
-4. so are ways around this: `getattr` on a module, `os.open` with flags that are not names, `sqlite3.connect` without
-   `mode=ro`.
+4. so are ways around this: `getattr` on a module, `os.open` with flags that are not names, `sqlite3.connect` to
+   anything but memory without `mode=ro`.
 
 It does not see what a C library does on its own; the system-call trace in the other boundary tests does.
 """
@@ -192,6 +192,9 @@ class _Finder(ast.NodeVisitor):
                 self.note(node, "os.open with flags that are not names")
 
     def database(self, node: ast.Call) -> None:
+        first = node.args[0] if node.args else None
+        if isinstance(first, ast.Constant) and first.value == ":memory:":
+            return
         uri = any(
             keyword.arg == "uri" and isinstance(keyword.value, ast.Constant) and keyword.value.value is True
             for keyword in node.keywords

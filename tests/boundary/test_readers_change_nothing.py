@@ -126,6 +126,7 @@ HARMLESS = {
     "the width of the terminal": "import shutil\nshutil.get_terminal_size()",
     "an attribute": "getattr(self, name)",
     "a database read": "import sqlite3\nsqlite3.connect('file:a?mode=ro&immutable=1', uri=True)",
+    "a database in memory": "import sqlite3\nsqlite3.connect(':memory:', isolation_level=None)",
     "a container looked at": "import docker\ndocker.from_env().containers.list(all=True)",
 }
 
