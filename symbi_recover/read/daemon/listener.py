@@ -9,6 +9,7 @@ caller's.
 """
 
 import os
+from collections.abc import Callable
 from typing import Literal
 
 from msgspec import Struct
@@ -29,6 +30,7 @@ from symbi_recover.read.evidence.processes import (
 
 _INIT = 1
 _ENGINE = b"dockerd"
+Pids = Callable[[str], tuple[int, ...] | CannotKnow]
 
 
 class Listener(Struct, frozen=True, kw_only=True):
@@ -51,20 +53,24 @@ class Listener(Struct, frozen=True, kw_only=True):
     engine_start_ticks: int | None = None
 
 
-def find_engine(path: str, owner_pid: int | None, proc: str = PROC) -> Listener:
+def find_engine(
+    path: str, owner_pid: int | None, proc: str = PROC, *, pids: Pids = list_pids, init: int = _INIT
+) -> Listener:
     """Find the engine behind a socket. Nothing here raises for what the host shows.
 
     Args:
         path: of the socket.
         owner_pid: from `SO_PEERCRED` of a connection to it; None if there was none.
         proc: where proc is mounted.
+        pids: lists the processes that count as this host's.
+        init: the process that owns the listeners of socket activation.
     """
     linked, real = os.path.islink(path), os.path.realpath(path)
     listening = ask_listener(path, proc=proc)
     socket_inode = listening.inode if isinstance(listening, UnixSocket) else None
     waiting = listening.waiting if isinstance(listening, UnixSocket) else None
     program = _program(owner_pid, proc) if owner_pid is not None else None
-    activated = owner_pid == _INIT
+    activated = owner_pid == init
 
     seen = Listener(
         code=None,
@@ -89,11 +95,11 @@ def find_engine(path: str, owner_pid: int | None, proc: str = PROC) -> Listener:
         return replace(seen, code=code, reason=listening.detail)
     if isinstance(listening, NoListener):
         return replace(seen, code="engine_unseen", reason="the listener is not in this network namespace")
-    return _engine(seen, listening.inode, proc)
+    return _engine(seen, listening.inode, proc, pids)
 
 
-def _engine(seen: Listener, inode: int, proc: str) -> Listener:
-    engines = _engines(proc)
+def _engine(seen: Listener, inode: int, proc: str, pids: Pids) -> Listener:
+    engines = _engines(proc, pids)
     if isinstance(engines, CannotKnow):
         return replace(seen, code="engine_unseen", reason=engines.detail)
     if len(engines) != 1:
@@ -119,13 +125,13 @@ def _engine(seen: Listener, inode: int, proc: str) -> Listener:
     return replace(seen, engine_pid=engine.pid, engine_start_ticks=engine.start_ticks)
 
 
-def _engines(proc: str) -> list[ProcessStat] | CannotKnow:
+def _engines(proc: str, pids: Pids) -> list[ProcessStat] | CannotKnow:
     """Every dockerd that is alive."""
-    pids = list_pids(proc)
-    if isinstance(pids, CannotKnow):
-        return pids
+    numbers = pids(proc)
+    if isinstance(numbers, CannotKnow):
+        return numbers
     found = []
-    for pid in pids:
+    for pid in numbers:
         program = _program(pid, proc)
         if isinstance(program, CannotKnow):
             return program

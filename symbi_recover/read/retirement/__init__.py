@@ -1,0 +1,1 @@
+"""Gathers the evidence for a retirement and applies the decision table; changes nothing."""
