@@ -28,8 +28,8 @@ _WRITING = "symbi_recover.cli.writing"
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "audit": {
         "inspect": (f"{_READING}.audit", "Report what a run journal proves; the runtime's own report."),
-        "verify": (f"{_READING}.audit", "Check journals strictly; say what was and was not checked."),
-        "show": (f"{_READING}.audit", "Show the records of a journal, escaped."),
+        "verify": (f"{_READING}.audit_verify", "Check journals strictly; say what was and was not checked."),
+        "show": (f"{_READING}.audit_show", "Show the records of a journal, escaped."),
     },
     "invocation": {
         "inspect": (

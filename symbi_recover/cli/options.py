@@ -36,8 +36,9 @@ class StrictCommand(click.Command):
         self.examples = examples
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Check what click does not, then let it parse."""
-        _check_grammar(self, ctx, list(args))
+        """Check what click does not, then let it parse; an unfinished line that is to be completed is not checked."""
+        if not ctx.resilient_parsing:
+            _check_grammar(self, ctx, list(args))
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -1,0 +1,39 @@
+"""What the journal commands share: the next step, the number of processes, the present moment."""
+
+import os
+
+from symbi_recover.cli.env import Environment
+from symbi_recover.core.exits import Exit
+from symbi_recover.read import inspection
+from symbi_recover.render import failure
+from symbi_recover.wire.timestamp import from_nanoseconds
+
+
+def next_step(inspected: inspection.Inspection) -> str:
+    """The next step, for the last line."""
+    if inspected.refusal is not None:
+        return failure.next_step(inspected.refusal)
+    if inspected.verdict is Exit.REFUSED:
+        return "look at what was found above, and compare with another copy."
+    if inspected.verdict is Exit.OK:
+        return "nothing has to be decided about this run."
+    recovery = inspected.report.recovery
+    unknown = len(recovery.unknown_effects) if recovery else 0
+    if unknown:
+        return (
+            f"settle the {unknown:,} unknown effect{'' if unknown == 1 else 's'} above with the systems concerned, "
+            "then `symbi-recover invocation inspect`; do not repeat the work."
+        )
+    return (
+        "find out whether the run is still active; if not, `symbi-recover invocation inspect` its invocation."
+    )
+
+
+def processors() -> int:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def now(environment: Environment) -> str:
+    """The present moment in the runtime's form."""
+    return from_nanoseconds(environment.clock())
