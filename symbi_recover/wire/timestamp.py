@@ -5,15 +5,10 @@ clock: a time in a record is a claim of its signer.
 """
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 _WS = "[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*"
-_RELAXED = re.compile(
-    rf"{_WS}(?P<year>[0-9]{{1,4}}|[+-][0-9]+){_WS}-{_WS}(?P<month>[0-9]{{1,2}}){_WS}-{_WS}(?P<day>[0-9]{{1,2}})[Tt ]"
-    rf"{_WS}(?P<hour>[0-9]{{1,2}}){_WS}:{_WS}(?P<minute>[0-9]{{1,2}}){_WS}:{_WS}(?P<second>[0-9]{{1,2}})"
-    rf"(?:\.(?P<fraction>[0-9]+))?{_WS}(?P<zone>[Zz]|[Uu][Tt][Cc]|"
-    rf"(?P<sign>[+\-\u2212])(?P<zone_hour>[0-9]{{2}})(?::|{_WS[:-1]})*(?P<zone_minute>[0-9]{{2}})){_WS}"
-)
 _CANONICAL = re.compile(
     r"[0-9]{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31|02-29)"
     r"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60)"
@@ -34,6 +29,17 @@ class Instant(NamedTuple):
     nanosecond: int
 
 
+@cache
+def _relaxed() -> re.Pattern[str]:
+    """The whole grammar; made when first needed, for compiling it takes longer than a small inspection."""
+    return re.compile(
+        rf"{_WS}(?P<year>[0-9]{{1,4}}|[+-][0-9]+){_WS}-{_WS}(?P<month>[0-9]{{1,2}}){_WS}-{_WS}(?P<day>[0-9]{{1,2}})[Tt ]"
+        rf"{_WS}(?P<hour>[0-9]{{1,2}}){_WS}:{_WS}(?P<minute>[0-9]{{1,2}}){_WS}:{_WS}(?P<second>[0-9]{{1,2}})"
+        rf"(?:\.(?P<fraction>[0-9]+))?{_WS}(?P<zone>[Zz]|[Uu][Tt][Cc]|"
+        rf"(?P<sign>[+\-\u2212])(?P<zone_hour>[0-9]{{2}})(?::|{_WS[:-1]})*(?P<zone_minute>[0-9]{{2}})){_WS}"
+    )
+
+
 def is_canonical(text: str) -> bool:
     """Whether `text` is a time in the form the runtime writes, for years 0 to 9999."""
     return _CANONICAL.fullmatch(text) is not None and (text[5:10] != "02-29" or _leap(int(text[:4])))
@@ -41,7 +47,7 @@ def is_canonical(text: str) -> bool:
 
 def parse(text: str) -> Instant | None:
     """The moment that `text` names, or None where the runtime refuses it."""
-    match = _RELAXED.fullmatch(text)
+    match = _relaxed().fullmatch(text)
     if match is None:
         return None
     digits = match.group("year").lstrip("+-").lstrip("0")
@@ -75,6 +81,10 @@ def canonical(text: str) -> str | None:
     instant = parse(text)
     if instant is None:
         return None
+    return _spelled(instant)
+
+
+def _spelled(instant: Instant) -> str:
     year, month, day = _date(instant.day)
     fraction = f"{instant.nanosecond:09d}"
     while fraction.endswith("000"):
@@ -119,11 +129,6 @@ def _date(number: int) -> tuple[int, int, int]:
 
 def from_nanoseconds(since_1970: int) -> str:
     """A moment, in nanoseconds since 1970, in the form the runtime writes."""
-    seconds, nanoseconds = divmod(since_1970, 10**9)
-    days, second = divmod(seconds, 86_400)
-    year, month, day = _date(days + _day_number(1970, 1, 1))
-    hour, minute, second = second // 3600, second // 60 % 60, second % 60
-    return (
-        canonical(f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}.{nanoseconds:09d}Z")
-        or ""
-    )
+    seconds, nanosecond = divmod(since_1970, 10**9)
+    day, second = divmod(seconds, 86_400)
+    return _spelled(Instant(day + _day_number(1970, 1, 1), second // 60, second % 60, nanosecond))
