@@ -17,6 +17,7 @@ import pytest
 from symbi_recover.core.leases import StoreReport
 from symbi_recover.read.verify.lease_judge import judge
 from symbi_recover.read.verify.lease_store import read_store
+from tests.support.cli import run
 from tests.support.evidence import FIXTURES, members
 
 CASES = FIXTURES / "cases" / "leases.jsonl.gz"
@@ -68,6 +69,14 @@ def look(root: Path) -> StoreReport:
     return judge(read_store(str(root), now_ns=root.stat().st_mtime_ns))
 
 
+def ends(root: Path) -> int:
+    """The exit code of `lease verify`, which must agree with its own document."""
+    ran = run("lease", "verify", "--state-dir", root, "--format", "json")
+    document = json.loads(ran.out)
+    assert (document["exit"], document["ok"], ran.err) == (ran.rc, ran.rc == 0, b"")
+    return ran.rc
+
+
 def needs_root(case: dict[str, Any]) -> bool:
     """Whether the answer is that of a root supervisor alone: foreign owners, or a folder only root can use or accept."""
     mode = case["tree"].get(".", {}).get("mode", 0o700)
@@ -89,9 +98,11 @@ def test_the_store_blocks_exactly_where_the_supervisor_did_not_start(group: str,
         lay(case["tree"], place)
         report = look(place)
         codes = [found.code for found in report.findings]
+        code = ends(place)
         shutil.rmtree(place)
         assert report.store_blocked is not case["starts"], (case["id"], codes, case["stderr"])
         assert (report.verdict == "blocked") is not case["starts"], (case["id"], codes)
+        assert code in ((0, 2) if case["starts"] else (1,)), (case["id"], code)
         assert all(found.code != "entry_unreadable" for found in report.findings), case["id"]
     if left_out:
         pytest.skip(f"not run: answered by a root supervisor, so they need root: {', '.join(left_out)}")
@@ -125,6 +136,7 @@ def test_the_runtimes_own_stores_do_not_block(name: str, place: Path) -> None:
             (place / file).chmod(0o600)
     report = look(place)
     assert report.store_blocked is False
+    assert ends(place) == (2 if name in ("created", "creating", "uncertain") else 0)
     phases = {view.phase for view in report.records}
     assert phases == ({name} if name in ("created", "creating", "uncertain") else set())
     assert report.verdict == ("attention" if phases else "sound")
