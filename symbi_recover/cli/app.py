@@ -41,6 +41,14 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             "Say where one file publication stands; the runtime's own answer.",
         ),
         "list": (f"{_READING}.invocations", "List every claim of a project, and what is odd in its store."),
+        "reconcile": (
+            f"{_WRITING}.invocation",
+            "Record a signed assessment of what happened; the runtime's own receipt.",
+        ),
+        "file-recover": (
+            f"{_WRITING}.invocation",
+            "Finish or acknowledge one file publication; the runtime's own receipt.",
+        ),
     },
     "lease": {
         "verify": (f"{_READING}.lease", "Say whether the helper would start, and what every record means."),
@@ -48,6 +56,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "inspect": (f"{_READING}.lease", "Show one lease and the run that caused it."),
         "check": (f"{_READING}.lease_live", "Ask the recorded daemon about each container; GET only."),
         "capacity": (f"{_READING}.lease_live", "Say what is charged, by the files and by the helper."),
+        "reconcile": (f"{_WRITING}.lease", "Remove owned containers that are there, then their records."),
+        "witness": (f"{_WRITING}.lease_retire", "Keep what is seen of a tombstone, for a later proof."),
+        "retire": (f"{_WRITING}.lease_retire", "Retire one tombstone on proof, never on absence."),
+        "fences": (f"{_WRITING}.lease", "List and remove our own left-over fences."),
     },
     "key": {
         "init": (f"{_WRITING}.key", "Make the operator's own signing key."),
@@ -191,7 +203,7 @@ def _run(arguments: list[str], name: str, environment: Environment) -> Exit:
         return _usage(error, environment)
     except RecoverError as error:
         return _failed(error, environment)
-    except BrokenPipeError:
+    except (BrokenPipeError, click.Abort):
         raise
     except Exception as error:  # noqa: BLE001 -- the last line of defence
         return _defect(error, environment)

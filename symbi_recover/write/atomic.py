@@ -123,6 +123,10 @@ def unsupported(error: OSError, folder: int, path: str) -> RefusedError | None:
     )
 
 
+def _temporary_name() -> str:
+    return ".tmp" + "".join(secrets.choice(_LETTERS) for _ in range(6))
+
+
 class Temporary:
     """A private file `.tmp??????` in an open folder, removed unless it is given its name; use as a context manager."""
 
@@ -140,7 +144,7 @@ class Temporary:
             OSError: as the system answers.
         """
         for _ in range(16):
-            self.name = ".tmp" + "".join(secrets.choice(_LETTERS) for _ in range(6))
+            self.name = _temporary_name()
             with suppress(FileExistsError):
                 self._descriptor = os.open(self.name, _CREATE, 0o600, dir_fd=self.folder)
                 return self
@@ -163,6 +167,17 @@ class Temporary:
         self._reserved = True
         os.fsync(self._descriptor)
 
+    def prove(self) -> None:
+        """Give the file another temporary name, which shows that this file system can give names safely.
+
+        Raises:
+            RefusedError: `rename_unsupported`.
+            OSError: as the system answers.
+        """
+        other = _temporary_name()
+        self._rename(other)
+        self.name = other
+
     def fill(self, data: bytes) -> None:
         """Write the content and make it durable.
 
@@ -181,6 +196,11 @@ class Temporary:
             RefusedError: `rename_unsupported`.
             OSError: as the system answers; EEXIST for a taken name.
         """
+        self._rename(name)
+        self.name = ""
+        return sync_folder(self.folder)
+
+    def _rename(self, name: str) -> None:
         try:
             rename_no_replace(self.folder, self.name, self.folder, name)
         except OSError as error:
@@ -188,8 +208,6 @@ class Temporary:
             if refusal is not None:
                 raise refusal from error
             raise
-        self.name = ""
-        return sync_folder(self.folder)
 
 
 def publish(folder: int, folder_path: str, name: str, data: bytes) -> bool:

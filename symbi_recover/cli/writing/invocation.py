@@ -1,0 +1,269 @@
+"""`invocation reconcile`, `invocation file-recover`: the runtime's own commands, with a plan and a ledger.
+
+stdout is the runtime's document. What was recorded in the operator's ledger, or that nothing was, is said on stderr,
+with everything else that the runtime has no place for.
+"""
+
+import shlex
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from symbi_recover.cli.env import Environment, operator_home
+from symbi_recover.cli.options import display_options, format_option, pass_environment
+from symbi_recover.cli.reading.invocation import (
+    PREFIX,
+    InvocationCommand,
+    command,
+    identity_options,
+    project_option,
+    trust_options,
+    trusted_keys,
+)
+from symbi_recover.core.claims import SCHEDULER_SCOPE, Review
+from symbi_recover.core.errors import RecoverError
+from symbi_recover.core.exits import Exit
+from symbi_recover.core.plan import Plan
+from symbi_recover.core.scalars import UUID
+from symbi_recover.read import documents, proposal
+from symbi_recover.read.evidence.locate import resolution_name
+from symbi_recover.read.evidence.store import InvocationStore, resolve_project
+from symbi_recover.read.invocation import inspect_invocation
+from symbi_recover.read.publication import inspect_file, read_publication_id
+from symbi_recover.read.trust import Trusted
+from symbi_recover.read.verify.claim import check_scope, read_id
+from symbi_recover.read.verify.receipt import check_review
+from symbi_recover.render import failure
+from symbi_recover.render import invocation as render
+from symbi_recover.render import plan as render_plan
+from symbi_recover.render.safe import safe
+from symbi_recover.wire import canonical
+from symbi_recover.write import consent
+from symbi_recover.write.assess import Assessment, Reconciled, reconcile
+from symbi_recover.write.capacity import leftovers
+from symbi_recover.write.ledger import Recorder, recorder
+from symbi_recover.write.publish import Recovered, held_candidate, recover
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class InvocationWriteCommand(InvocationCommand):
+    """A command of the runtime's `invocation` group that writes."""
+
+    writes = True
+
+
+def ledger_option(function: F) -> F:
+    """`--no-ledger`."""
+    return click.option(
+        "--no-ledger", is_flag=True, help="Do not record the act in the operator's ledger; this is said."
+    )(function)
+
+
+@click.command(
+    cls=InvocationWriteCommand,
+    help="Record a signed assessment of what an interrupted invocation did; the runtime's own receipt.\n\n"
+    "The review file is the consent: it names the hash of the evidence, and effects_stopped must have been set "
+    "to true by hand. Without that, what is missing is shown and nothing is touched.\n\n"
+    "Exit 0: recorded, or recorded before by the same review. 1: refused.",
+    examples="symbi-recover invocation reconcile --scope cli:orga --id UUID --review review.json",
+)
+@project_option
+@identity_options
+@click.option("--review", "review_path", required=True, metavar="JSON_FILE", help="The completed review.")
+@click.option("--cron-store", metavar="DATABASE", help="The schedule database, if not at the usual place.")
+@ledger_option
+@trust_options
+@format_option("text", "json")
+@display_options
+@pass_environment
+def reconcile_command(
+    environment: Environment,
+    project: str,
+    scope: str,
+    invocation: str,
+    review_path: str,
+    cron_store: str | None,
+    public_key: str | None,
+    trust: str | None,
+    no_ledger: bool,
+    chosen_format: str | None,
+) -> Exit:
+    """Run `invocation reconcile`."""
+    chosen = environment.format(chosen_format)
+    root = resolve_project(project)
+    wanted = read_id(invocation)
+    consent.check_cron_option(cron_store, scope, SCHEDULER_SCOPE)
+    review = consent.read_review(review_path)
+    trusted = trusted_keys(public_key, trust, root)
+    try:
+        check_review(review)
+    except RecoverError as error:
+        again = command("reconcile", root, scope, wanted, f"--review {shlex.quote(review_path)}")
+        plan = _reconcile_plan(root, scope, wanted, review, trusted, again)
+        environment.output.note("\n".join([*failure.lines(error, PREFIX), *render_plan.lines(plan)]))
+        return Exit.REFUSED
+    check_scope(scope)
+    record = recorder(operator_home(), environment.clock, wanted=not no_ledger)
+    asked = Assessment(scope=scope, id=wanted, review=review, cron_store=cron_store)
+    with InvocationStore(root) as store:
+        given_up = _given_up(store, asked, trusted)
+        done = reconcile(store, asked, clock=environment.clock, record=record, trusted=trusted)
+        _note_reconciled(environment, store, done, record)
+        for text in given_up:
+            environment.output.note(f"warning: {safe(text)} (publication_would_be_lost)")
+    if chosen == "json":
+        return environment.deliver(Exit.OK, canonical.pretty(_reconciled_document(done, scope)))
+    lines = render.resolution(done.resolution, environment.paint)
+    lines += [
+        "",
+        "Verdict: reconciled" + (", by an earlier receipt of the same review" if done.repeated else ""),
+    ]
+    return environment.deliver(Exit.OK, lines)
+
+
+def _reconciled_document(done: Reconciled, scope: str) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "status": "reconciled",
+        "resolution": done.resolution,
+        "work_repeated": False,
+    }
+    if scope == SCHEDULER_SCOPE:
+        document["cron_history_updated"] = done.cron is not None and done.cron.updated
+    return document
+
+
+def _reconcile_plan(
+    root: str, scope: str, wanted: UUID, review: Review, trusted: Trusted | None, again: str
+) -> Plan:
+    """What the review still lacks, and what it would do; read without a lock."""
+    subject = {"project": root, "scope": scope, "id": str(wanted)}
+    try:
+        with InvocationStore(root) as store:
+            inspection = inspect_invocation(store, scope, wanted, trusted=trusted)
+            return proposal.reconciliation(store, inspection, review, again)
+    except RecoverError as error:
+        return proposal.without_evidence("invocation reconcile", subject, error, "the review is not complete")
+
+
+def _given_up(store: InvocationStore, asked: Assessment, trusted: Trusted | None) -> tuple[str, ...]:
+    """What the resolution makes impossible; whatever stands against looking is said by the command itself."""
+    try:
+        inspection = inspect_invocation(store, asked.scope, asked.id, trusted=trusted)
+    except RecoverError:
+        return ()
+    return () if inspection.resolution is not None else proposal.publication_warnings(inspection)
+
+
+def _note_reconciled(
+    environment: Environment, store: InvocationStore, done: Reconciled, record: Recorder
+) -> None:
+    what = "the receipt was there already" if done.repeated else "the receipt was published"
+    _note_summary(environment, store, what, record, confirmed=done.confirmed)
+    if done.cron is not None and done.cron.bound:
+        environment.output.note("remark: the schedule database was bound to this project (cron_store_bound)")
+    if done.cron is not None and not done.cron.updated:
+        environment.output.note(f"remark: schedule left as it is: {done.cron.why} (cron_history_untouched)")
+
+
+def _note_summary(
+    environment: Environment, store: InvocationStore, what: str, record: Recorder, *, confirmed: bool
+) -> None:
+    """The summary line, which always says whether the ledger has the act; and what else to know."""
+    environment.output.note(f"{what}; {safe(record.summary)}")
+    if not confirmed:
+        environment.output.note("remark: this file system cannot sync folders (sync_unconfirmed)")
+    left = leftovers(store)
+    if left and environment.verbosity >= 0:
+        environment.output.note(
+            f"remark: {len(left)} temporary files of interrupted writes lie in {safe(store.path)}, "
+            f"such as {safe(left[0])} (store_temporary_left)"
+        )
+
+
+@click.command(
+    cls=InvocationWriteCommand,
+    help="Finish or acknowledge one file publication of an interrupted invocation; the runtime's own receipt.\n\n"
+    "Repeating the snapshot hash is the consent. Without it the plan is shown and nothing is touched.\n\n"
+    "Exit 0: the file is in place and there is a receipt. 2: plan shown. 1: refused.",
+    examples="symbi-recover invocation file-recover --scope cli:orga --id UUID --publication UUID "
+    "--snapshot-hash sha256:HASH",
+)
+@project_option
+@identity_options
+@click.option("--publication", required=True, metavar="UUID", help="The publication id of the signed intent.")
+@click.option("--snapshot-hash", metavar="SHA256", help="The hash of the evidence that was reviewed.")
+@ledger_option
+@trust_options
+@format_option("text", "json")
+@display_options
+@pass_environment
+def file_recover_command(
+    environment: Environment,
+    project: str,
+    scope: str,
+    invocation: str,
+    publication: str,
+    snapshot_hash: str | None,
+    public_key: str | None,
+    trust: str | None,
+    no_ledger: bool,
+    chosen_format: str | None,
+) -> Exit:
+    """Run `invocation file-recover`."""
+    chosen = environment.format(chosen_format)
+    root = resolve_project(project)
+    wanted = read_id(invocation)
+    wanted_file = read_publication_id(publication)
+    check_scope(scope)
+    trusted = trusted_keys(public_key, trust, root)
+    if snapshot_hash is None:
+        plan = _recover_plan(root, scope, wanted, wanted_file, trusted)
+        shown = canonical.pretty(render_plan.document(plan)) if chosen == "json" else render_plan.lines(plan)
+        return environment.deliver(Exit.ATTENTION, shown)
+    record = recorder(operator_home(), environment.clock, wanted=not no_ledger)
+    with InvocationStore(root) as store:
+        done = recover(
+            store,
+            (scope, wanted, wanted_file),
+            snapshot_hash,
+            clock=environment.clock,
+            record=record,
+            trusted=trusted,
+        )
+        _note_summary(environment, store, _WORDS[done.how], record, confirmed=done.confirmed)
+    if chosen == "json":
+        return environment.deliver(Exit.OK, canonical.pretty(_recovered_document(done)))
+    lines = render.recovery_receipt(done.payload, environment.paint)
+    return environment.deliver(Exit.OK, [*lines, "", f"Verdict: {_WORDS[done.how]}"])
+
+
+_WORDS = {
+    "renamed": "the file was given its final name and the receipt published",
+    "acknowledged": "the file was in place already and the receipt was published",
+    "repeated": "the receipt was there already",
+}
+
+
+def _recovered_document(done: Recovered) -> dict[str, Any]:
+    return {
+        "status": "file_publication_recovered",
+        "recovery": documents.receipt_members(done.payload),
+        "tool_repeated": False,
+        "invocation_completed": False,
+    }
+
+
+def _recover_plan(root: str, scope: str, wanted: UUID, publication: UUID, trusted: Trusted | None) -> Plan:
+    with InvocationStore(root) as store:
+        inspection = inspect_file(store, scope, wanted, publication, trusted=trusted)
+        held = held_candidate(inspection.publication.intent)
+        more = (f"--publication {publication}", f"--snapshot-hash {inspection.evidence.snapshot_hash}")
+        return proposal.recovery(
+            store,
+            inspection,
+            command("file-recover", root, scope, wanted, *more),
+            resolved=store.has(resolution_name(scope, wanted)),
+            held=[held] if held is not None else [],
+        )

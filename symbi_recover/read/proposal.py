@@ -1,0 +1,128 @@
+"""Says what a reconciliation or a recovery would do, from what can be read; nothing is locked or changed."""
+
+from collections.abc import Sequence
+
+from symbi_recover.core.claims import Inspection, PublicationState, Review, Status
+from symbi_recover.core.errors import RecoverError
+from symbi_recover.core.plan import Plan
+from symbi_recover.core.values import PublicationIntent
+from symbi_recover.read.evidence.locate import resolution_name
+from symbi_recover.read.evidence.store import InvocationStore
+from symbi_recover.read.publication import FileInspection
+from symbi_recover.read.verify.publication import judge_publication
+from symbi_recover.wire.review import broken_rule
+
+
+def open_publications(inspection: Inspection) -> tuple[PublicationIntent, ...]:
+    """The publications that could still be finished, which a resolution would make impossible."""
+    return tuple(
+        intent
+        for intent in inspection.intents
+        if judge_publication(intent).runtime_state is PublicationState.READY
+    )
+
+
+def publication_warnings(inspection: Inspection) -> tuple[str, ...]:
+    """What a resolution would make impossible, in words."""
+    return tuple(
+        f"publication {intent.publication_id} of {intent.path} is ready to be finished; "
+        "after a resolution it cannot be recovered any more"
+        for intent in open_publications(inspection)
+    )
+
+
+def reconciliation(store: InvocationStore, inspection: Inspection, review: Review, consent: str) -> Plan:
+    """The plan for `invocation reconcile` with a review that is perhaps not complete."""
+    snapshot = inspection.snapshot
+    missing = []
+    broken = broken_rule(review)
+    if broken is not None:
+        missing.append(f"in the review: {broken}")
+    if review.effects_stopped is not True:
+        missing.append("set effects_stopped to true by hand, once you have made sure that nothing goes on")
+    if review.snapshot_hash != inspection.snapshot_hash:
+        missing.append(
+            f"the review is for {review.snapshot_hash}, the evidence is {inspection.snapshot_hash}"
+        )
+    if inspection.status is not Status.UNRESOLVED:
+        missing.append(f"the invocation is {inspection.status}")
+    unknown = 0 if inspection.recovery is None else len(inspection.recovery.unknown_effects)
+    warnings = [*publication_warnings(inspection)]
+    if unknown:
+        warnings.append(f"{unknown} effects have no signed outcome; see `invocation inspect`")
+    return Plan(
+        command="invocation reconcile",
+        subject={"project": store.project, "scope": snapshot.scope, "id": str(snapshot.id)},
+        evidence=inspection.snapshot_hash,
+        steps=(
+            f"sign the outcome {review.outcome!r} with the project's key",
+            f"publish {store.path}/{resolution_name(snapshot.scope, snapshot.id)}",
+            *(
+                ("mark the occurrence reconciled in the schedule database, and pause its job",)
+                if snapshot.scope == "scheduler:v1"
+                else ()
+            ),
+        ),
+        missing=tuple(missing),
+        warnings=tuple(warnings),
+        consent=consent,
+    )
+
+
+def recovery(
+    store: InvocationStore,
+    inspection: FileInspection,
+    consent: str,
+    *,
+    resolved: bool,
+    held: Sequence[str] = (),
+) -> Plan:
+    """The plan for `invocation file-recover`.
+
+    Args:
+        store: open store of the project.
+        inspection: of the publication.
+        consent: the command line with the hash.
+        resolved: whether a resolution receipt is there.
+        held: what lies in the holding folder of an interrupted recovery.
+    """
+    evidence, intent = inspection.evidence, inspection.publication.intent
+    target = f"{intent.parent_path}/{intent.target_name}"
+    state = inspection.printed_state
+    steps, missing = [], []
+    if held:
+        steps.append(f"put the candidate back from the holding folder of an interrupted recovery ({held[0]})")
+    if state is PublicationState.READY or held:
+        steps.append(f"give {intent.candidate_name} the name {target}, replacing nothing")
+    elif state is PublicationState.PUBLISHED:
+        steps.append(f"acknowledge that {target} is in place")
+    else:
+        missing.append(f"the publication is {state}; only ready_to_publish and published can be recovered")
+    if inspection.receipt is not None:
+        steps = ["nothing: there is a receipt, which would be shown again"]
+    else:
+        steps.append(f"sign and publish a receipt in {store.path}")
+    if inspection.failure is not None:
+        missing.append(inspection.failure.message)
+    if evidence.status is Status.RECORDED and inspection.receipt is None:
+        missing.append("the invocation has a recorded result")
+    if resolved and inspection.receipt is None:
+        missing.append("an operator has resolved the invocation")
+    return Plan(
+        command="invocation file-recover",
+        subject={
+            "project": store.project,
+            "scope": evidence.snapshot.scope,
+            "id": str(evidence.snapshot.id),
+            "publication": str(intent.publication_id),
+        },
+        evidence=evidence.snapshot_hash,
+        steps=tuple(steps),
+        missing=tuple(missing),
+        consent=None if missing else consent,
+    )
+
+
+def without_evidence(command: str, subject: dict[str, str], error: RecoverError, missing: str) -> Plan:
+    """The plan where the evidence could not be examined."""
+    return Plan(command=command, subject=subject, evidence=None, missing=(missing, error.message))
