@@ -31,6 +31,8 @@ from symbi_recover.read.evidence.opener import FILE_FLAGS, FileFacts, OpenedFile
 
 _PATIENCE = 2.0
 _POLL = 0.01
+_REPLACED = 3
+"""Times to open a name again when another file took it in between."""
 _PATH_ONLY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _HELD = (LockState.HELD, LockState.PROBABLE)
@@ -164,7 +166,13 @@ class InvocationStore:
     def _open_file(name: str, folder: int, folder_path: str) -> OpenedFile:
         path = f"{folder_path}/{name}"
         with examining(path):
-            return OpenedFile(path, os.open(name, FILE_FLAGS, dir_fd=folder))
+            file = OpenedFile(path, os.open(name, FILE_FLAGS, dir_fd=folder))
+            for _ in range(_REPLACED):
+                if file.facts.links:
+                    break
+                file.__exit__()  # it lost its name just now: look at what has the name
+                file = OpenedFile(path, os.open(name, FILE_FLAGS, dir_fd=folder))
+        return file
 
     def has(self, name: str) -> bool:
         """Whether anything lies under a name in the store, of whatever kind."""
