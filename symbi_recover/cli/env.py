@@ -3,12 +3,14 @@
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from symbi_recover.core.exits import Exit
 from symbi_recover.render.colour import Painter
 from symbi_recover.render.output import Output, is_terminal
+from symbi_recover.wire import canonical
+from symbi_recover.wire.timestamp import from_nanoseconds
 
 Verbosity = Literal[-1, 0, 1]
 
@@ -52,6 +54,19 @@ class Environment:
         chosen = chosen or ("text" if self.terminal else "json")
         self.wants_json = chosen in ("json", "jsonl")
         return chosen
+
+    @property
+    def now(self) -> str:
+        """The present moment in the runtime's form."""
+        return from_nanoseconds(self.clock())
+
+    def deliver_json(self, verdict: Exit, value: object) -> Exit:
+        """Write `value` as the runtime's commands print JSON; raises as `Output.document` does."""
+        return self.deliver(verdict, canonical.pretty(value))
+
+    def deliver_json_lines(self, verdict: Exit, values: Iterable[object]) -> Exit:
+        """Write one line of JSON for each value; raises as `Output.document` does."""
+        return self.deliver(verdict, b"".join(canonical.compact(value) + b"\n" for value in values))
 
     def deliver(self, verdict: Exit, document: bytes | list[str]) -> Exit:
         """Write the document, bytes or safe lines, and give the verdict back; raises as `Output.document` does."""

@@ -6,12 +6,14 @@
 
 from collections.abc import Callable
 from typing import Any, TypeVar
+from uuid import UUID
 
 import click
 
 from symbi_recover.cli.env import Environment
 from symbi_recover.cli.guard import read_only
 from symbi_recover.core.exits import Exit
+from symbi_recover.wire.exact import parse_uuid
 
 F = TypeVar("F", bound=Callable[..., Any])
 pass_environment = click.make_pass_decorator(Environment)
@@ -85,6 +87,11 @@ def _check_grammar(command: click.Command, ctx: click.Context, args: list[str]) 
         if index >= len(args) or (args[index].startswith("-") and args[index] != "-"):
             raise click.UsageError(f"the option {name} needs a value that does not begin with `-`", ctx)
         index += 1
+
+
+def read_uuid(text: str) -> UUID | None:
+    """The UUID that an argument spells in one of the runtime's forms, or None."""
+    return parse_uuid(text)
 
 
 def format_option(*formats: str) -> Callable[[F], F]:

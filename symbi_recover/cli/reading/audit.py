@@ -3,16 +3,20 @@
 import click
 
 from symbi_recover.cli.env import Environment
-from symbi_recover.cli.options import RuntimeCommand, display_options, format_option, pass_environment
-from symbi_recover.cli.reading.journals import next_step, now, processors
+from symbi_recover.cli.options import (
+    RuntimeCommand,
+    display_options,
+    format_option,
+    pass_environment,
+    read_uuid,
+)
+from symbi_recover.cli.reading.journals import next_step, processors
 from symbi_recover.core.errors import RecoverError, RefusedError
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.report import KeyUsed
 from symbi_recover.read import inspection
 from symbi_recover.read.keys import public_key as read_public_key
 from symbi_recover.render import text
-from symbi_recover.wire import canonical
-from symbi_recover.wire.exact import parse_uuid
 
 
 class InspectCommand(RuntimeCommand):
@@ -55,14 +59,14 @@ def inspect_command(
     """Run `audit inspect`."""
     form = environment.format(chosen_format)
     key = read_public_key(key_text)
-    run = parse_uuid(run_id)
+    run = read_uuid(run_id)
     if run is None:
         raise RefusedError("run_id_form", "run ID must be a UUID")
     _warn_of_dash(environment, journal)
     question = inspection.Question(
         run_id=run,
         workers=jobs or processors(),
-        now=now(environment),
+        now=environment.now,
         want_digest=form == "text",
     )
     try:
@@ -74,7 +78,7 @@ def inspect_command(
             error.message = f"Journal write failed: {error.message}"
         raise
     if form == "json":
-        return environment.deliver(inspected.verdict, canonical.pretty(inspected.report.recovery))
+        return environment.deliver_json(inspected.verdict, inspected.report.recovery)
     lines = text.journal(inspected.report, inspected.verdict, environment.paint, next_step(inspected))
     return environment.deliver(inspected.verdict, lines)
 

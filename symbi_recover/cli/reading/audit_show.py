@@ -10,7 +10,6 @@ from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.read.keys import public_key as read_public_key
 from symbi_recover.read.records import ShownRecord, records, selection
 from symbi_recover.render import records as as_records
-from symbi_recover.wire import canonical
 
 
 @click.command(
@@ -64,17 +63,15 @@ def show_command(
             raise UnexaminedError("file_changed", "the journal changed while it was being read", path=journal)
     if not shown or not all(record.complete for record in shown):
         verdict = worst([verdict, Exit.ATTENTION])
-    return environment.deliver(verdict, _shown(environment, form, shown, keyed=key is not None))
-
-
-def _shown(
-    environment: Environment, form: str, shown: list[ShownRecord], *, keyed: bool
-) -> bytes | list[str]:
     if form == "jsonl":
-        return b"".join(canonical.compact(as_records.document(record)) + b"\n" for record in shown)
+        return environment.deliver_json_lines(verdict, map(as_records.document, shown))
     if form == "json":
         rows = [as_records.document(record) for record in shown]
-        return canonical.pretty({"schema": "symbi-recover/audit-show.v1", "records": rows})
+        return environment.deliver_json(verdict, {"schema": "symbi-recover/audit-show.v1", "records": rows})
+    return environment.deliver(verdict, _readable(environment, shown, keyed=key is not None))
+
+
+def _readable(environment: Environment, shown: list[ShownRecord], *, keyed: bool) -> list[str]:
     whole = environment.verbosity > 0
     lines = [line for record in shown for line in as_records.lines(record, environment.paint, whole=whole)]
     note = "signatures checked with the given key" if keyed else "signatures NOT checked: give --public-key"

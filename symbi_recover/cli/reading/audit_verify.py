@@ -7,16 +7,20 @@ import click
 from msgspec import Struct
 
 from symbi_recover.cli.env import Environment
-from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
-from symbi_recover.cli.reading.journals import next_step, now, processors
+from symbi_recover.cli.options import (
+    StrictCommand,
+    display_options,
+    format_option,
+    pass_environment,
+    read_uuid,
+)
+from symbi_recover.cli.reading.journals import next_step, processors
 from symbi_recover.cli.reading.trusting import keys_for, trust_option
 from symbi_recover.core.errors import MisuseError, RecoverError
 from symbi_recover.core.exits import Exit, worst
 from symbi_recover.core.report import JournalReport
 from symbi_recover.read import inspection
 from symbi_recover.render import failure, text
-from symbi_recover.wire import canonical
-from symbi_recover.wire.exact import parse_uuid
 
 _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-f]{64})")
 
@@ -78,7 +82,7 @@ def verify_command(
 ) -> Exit:
     """Run `audit verify`."""
     form = environment.format(chosen_format)
-    run = parse_uuid(run_id) if run_id is not None else None
+    run = read_uuid(run_id) if run_id is not None else None
     if run_id is not None and run is None:
         raise MisuseError("run_id_form", "run ID must be a UUID")
     asked = inspection.Question(
@@ -88,7 +92,7 @@ def verify_command(
         require_anchor=require_anchor,
         want_digest=True,
         workers=jobs or processors(),
-        now=now(environment),
+        now=environment.now,
     )
     lines: list[str] = []
     files = []
@@ -105,9 +109,9 @@ def verify_command(
     if form == "text":
         return environment.deliver(verdict, lines)
     if form == "jsonl":
-        return environment.deliver(verdict, b"".join(canonical.compact(file) + b"\n" for file in files))
+        return environment.deliver_json_lines(verdict, files)
     document = VerifiedJournals(ok=verdict is Exit.OK, exit=int(verdict), journals=tuple(files))
-    return environment.deliver(verdict, canonical.pretty(document))
+    return environment.deliver_json(verdict, document)
 
 
 def _expected_head(given: str | None, journals: tuple[str, ...]) -> inspection.ExpectedHead | None:

@@ -1,12 +1,10 @@
-"""What the journal commands share: the next step, the number of processes, the present moment."""
+"""What the journal commands share: the next step, the number of processes."""
 
 import os
 
-from symbi_recover.cli.env import Environment
 from symbi_recover.core.exits import Exit
 from symbi_recover.read import inspection
 from symbi_recover.render import failure
-from symbi_recover.wire.timestamp import from_nanoseconds
 
 
 def next_step(inspected: inspection.Inspection) -> str:
@@ -32,8 +30,3 @@ def next_step(inspected: inspection.Inspection) -> str:
 def processors() -> int:
     """The processors that this process may use."""
     return len(os.sched_getaffinity(0))
-
-
-def now(environment: Environment) -> str:
-    """The present moment in the runtime's form."""
-    return from_nanoseconds(environment.clock())
