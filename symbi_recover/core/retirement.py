@@ -9,7 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from symbi_recover.core.findings import Finding, NotChecked
-from symbi_recover.core.leases import ContainerView, EndpointView, EngineView, Helper
+from symbi_recover.core.leases import ContainerView, Document, EndpointView, EngineView, Helper
 from symbi_recover.core.shapes import Strict
 from symbi_recover.core.witness import (
     DirectoryIdentity,
@@ -286,6 +286,23 @@ class ReconcileReport(Struct, frozen=True, kw_only=True):
     not_checked: tuple[NotChecked, ...]
 
 
+class ReconcileAct(Strict, frozen=True, kw_only=True):
+    """One act of a confirmed plan."""
+
+    lease: str
+    record_sha256: str
+    action: Literal["remove_container", "retire_record"]
+    container_id: str | None
+
+
+class ReconcileNote(Strict, frozen=True, kw_only=True):
+    """Written before the first act, so that a repeat of the same command can end what an interrupted run began."""
+
+    format: Literal["symbi-recover/reconciliation.v1"] = "symbi-recover/reconciliation.v1"
+    state_dir: str
+    acts: tuple[ReconcileAct, ...]
+
+
 class FenceNote(Strict, frozen=True, kw_only=True):
     """Written before a fence is made: what makes a fence our own."""
 
@@ -331,13 +348,44 @@ NOT_ESTABLISHED = (
 )
 """What no row of the table shows."""
 
+
+class ReconcileDocument(Document, frozen=True, kw_only=True):
+    """The document of `lease reconcile`."""
+
+    schema: str = "symbi-recover/lease-reconcile.v1"
+    report: ReconcileReport
+    ledger: str | None = None
+
+
+class WitnessDocument(Document, frozen=True, kw_only=True):
+    """The document of `lease witness`."""
+
+    schema: str = "symbi-recover/lease-witness-report.v1"
+    report: WitnessReport
+
+
+class RetireDocument(Document, frozen=True, kw_only=True):
+    """The document of `lease retire`."""
+
+    schema: str = "symbi-recover/lease-retire.v1"
+    report: RetireReport
+    ledger: str | None = None
+
+
+class FenceDocument(Document, frozen=True, kw_only=True):
+    """The document of `lease fences`."""
+
+    schema: str = "symbi-recover/lease-fences.v1"
+    report: FenceReport
+
+
 SCHEMAS: dict[str, type[Any]] = {
     "lease-witness": Witness,
     "lease-retirement-intent": RetirementIntent,
     "lease-retirement-receipt": RetirementReceipt,
-    "lease-retirement": RetireReport,
-    "lease-reconciliation": ReconcileReport,
-    "lease-witnessing": WitnessReport,
-    "lease-fences": FenceReport,
+    "lease-reconcile": ReconcileDocument,
+    "lease-witness-report": WitnessDocument,
+    "lease-retire": RetireDocument,
+    "lease-fences": FenceDocument,
 }
-"""Structures with a JSON Schema."""
+"""Structures with a JSON Schema: the first three are files of the operator's own, the others our output."""

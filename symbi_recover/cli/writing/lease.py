@@ -1,0 +1,164 @@
+"""`lease reconcile` and `lease fences`: end what is proven to be ours, and nothing else."""
+
+import re
+import shlex
+
+import click
+
+from symbi_recover.cli.env import Environment, operator_home
+from symbi_recover.cli.options import display_options, format_option, pass_environment
+from symbi_recover.cli.reading.lease import Question, deliver, need_canonical, store_options
+from symbi_recover.cli.writing.key import WritingCommand
+from symbi_recover.core.codes.daemon import UNANSWERED
+from symbi_recover.core.errors import MisuseError, UnexaminedError
+from symbi_recover.core.exits import Exit, worst
+from symbi_recover.core.leases import StoreReport
+from symbi_recover.core.retirement import ReconcileDocument, ReconcileItem, ReconcileReport
+from symbi_recover.read.verify.lease_judge import one_lease
+from symbi_recover.render import lease_acts
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+CONFIRM = "Consent: repeat the SHA-256 that the plan prints."
+
+
+@click.command(
+    cls=WritingCommand,
+    help="Remove the containers that a store's records own, and then the records, as the helper would: only where name or "
+    "id and label are all right. `created` records whose container is gone go as well. Everything else is listed with its "
+    "code and left. Without --confirm only the plan is printed, and nothing is touched, locks included.",
+    epilog="Exit codes: 0 done, or nothing to do; 2 plan printed, or records were left; 1 the helper would not start; 3 a "
+    "daemon did not answer; 4 refused: a helper runs, or the world is not as reviewed.",
+    examples="""
+    symbi-recover lease reconcile
+    symbi-recover lease reconcile --confirm 2f7a…e1
+    """,
+)
+@click.argument("chosen", nargs=-1, metavar="[LEASE]...")
+@store_options
+@click.option("--confirm", metavar="SHA256", help=f"{CONFIRM} That of one record, or of the whole plan.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.1, 300),
+    default=15.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For each question to a daemon.",
+)
+@click.option(
+    "--no-ledger", is_flag=True, help="Do not record the act in the operator's ledger; this is said."
+)
+@format_option("text", "json")
+@display_options
+@pass_environment
+def reconcile_command(
+    environment: Environment,
+    chosen: tuple[str, ...],
+    state_dir: str | None,
+    helper_uid: int | None,
+    confirm: str | None,
+    timeout: float,
+    no_ledger: bool,
+    chosen_format: str | None,
+) -> Exit:
+    """Run `lease reconcile`."""
+    # late: the SDK takes longer to load than everything else together
+    from symbi_recover.read.verify.lease_check import Checker, account_home  # noqa: PLC0415
+    from symbi_recover.write.daemon import EngineHand  # noqa: PLC0415
+
+    form = environment.format(chosen_format)
+    for lease in chosen:
+        need_canonical(lease)
+    need_digest(confirm)
+    question = Question(environment, state_dir, helper_uid)
+
+    def hand(path: str) -> EngineHand:
+        return EngineHand(path, seconds=timeout)
+
+    def checker(uid: int) -> Checker:
+        return Checker(hand, home=account_home(uid))
+
+    ledger = None
+    if confirm is None:
+        # late: a plan needs nothing of the writing half
+        from symbi_recover.read.propose import propose_reconciliation  # noqa: PLC0415
+
+        whole = question.look()
+        need_leases(chosen, whole)
+        asking = checker(whole.helper_uid)
+        try:
+            report = propose_reconciliation(whole, asking, chosen)
+        finally:
+            asking.close()
+    else:
+        # late: the same
+        from symbi_recover.write import reconcile  # noqa: PLC0415
+        from symbi_recover.write.ledger import recorder  # noqa: PLC0415
+
+        record = recorder(operator_home(), environment.clock, wanted=not no_ledger)
+        request = reconcile.Request(
+            path=question.directory,
+            confirm=confirm,
+            leases=chosen,
+            helper_uid=helper_uid,
+            home=operator_home(),
+            clock=environment.clock,
+            checker=checker,
+            hand=hand,
+            recorder=record,
+        )
+        report = reconcile.reconcile(request)
+        ledger = record.summary
+    code = _reconcile_exit(report)
+    document = ReconcileDocument(ok=code is Exit.OK, exit=int(code), report=report, ledger=ledger)
+    step = _reconcile_next(report, code)
+    return deliver(
+        environment, form, document, lease_acts.reconciliation(report, code, environment.paint, step, ledger)
+    )
+
+
+def need_digest(text: str | None) -> None:
+    """Refuse a consent in any other form than 64 lower-case hex digits.
+
+    Raises:
+        MisuseError: it is none.
+    """
+    if text is not None and not _SHA256.fullmatch(text):
+        raise MisuseError("usage", "--confirm takes the 64 hexadecimal digits that the plan prints")
+
+
+def need_leases(chosen: tuple[str, ...], report: StoreReport) -> None:
+    """Refuse leases that the store does not know.
+
+    Raises:
+        UnexaminedError: `lease_unknown`.
+    """
+    for lease in chosen:
+        if one_lease(report, lease) is None:
+            raise UnexaminedError("lease_unknown", f"no record of lease {lease}", path=report.state_dir)
+
+
+def _reconcile_exit(report: ReconcileReport) -> Exit:
+    if report.store_blocked:
+        return Exit.REFUSED
+    return worst([_item_exit(item) for item in report.items])
+
+
+def _item_exit(item: ReconcileItem) -> Exit:
+    if item.outcome == "done":
+        return Exit.OK
+    if item.outcome == "failed":
+        return Exit.STALE
+    return Exit.UNEXAMINED if item.code in UNANSWERED else Exit.ATTENTION
+
+
+def _reconcile_next(report: ReconcileReport, code: Exit) -> str:
+    acts = [item for item in report.items if item.outcome == "planned"]
+    if report.store_blocked:
+        return "symbi-recover lease verify --state-dir " + shlex.quote(report.state_dir)
+    if acts and report.helper.supervises:
+        return "nothing: the running helper does this by itself; to do it here, stop the helper first"
+    if acts:
+        return f"symbi-recover lease reconcile --state-dir {shlex.quote(report.state_dir)} --confirm {report.plan_hash}"
+    if code is Exit.OK:
+        return "start the helper again, if it was stopped" if report.executed else "nothing"
+    return "see `symbi-recover explain CODE` for each code; `lease retire` for tombstones"
