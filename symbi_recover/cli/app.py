@@ -41,6 +41,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             "Say where one file publication stands; the runtime's own answer.",
         ),
         "list": (f"{_READING}.invocations", "List every claim of a project, and what is odd in its store."),
+        "draft-review": (f"{_WRITING}.review", "Write a review file to complete, with hashes filled in."),
         "reconcile": (
             f"{_WRITING}.invocation",
             "Record a signed assessment of what happened; the runtime's own receipt.",

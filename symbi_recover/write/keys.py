@@ -71,19 +71,26 @@ def open_home(path: str, *, create: bool) -> Iterator[int]:
 
 
 def _refuse_evidence(path: str) -> None:
+    folder = evidence_above(path)
+    if folder is not None:
+        raise RefusedError(
+            "operator_home_unsafe",
+            "the operator's folder must not be, or lie in, a folder of claims, journals or leases",
+            path=path,
+            detail=f"{folder} is one",
+        )
+
+
+def evidence_above(path: str) -> str | None:
+    """The folder of claims, journals or leases that a path is or lies in; None if it is in none."""
     folder = os.path.realpath(path)
     while True:
         parent, name = os.path.split(folder)
         inside = name in (INVOCATIONS, GOVERNED) and os.path.basename(parent) == SYMBIONT
         if inside or any(os.path.lexists(os.path.join(folder, mark)) for mark in _MARKS):
-            raise RefusedError(
-                "operator_home_unsafe",
-                "the operator's folder must not be, or lie in, a folder of claims, journals or leases",
-                path=path,
-                detail=f"{folder} is one",
-            )
+            return folder
         if parent == folder:
-            return
+            return None
         folder = parent
 
 

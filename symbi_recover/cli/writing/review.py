@@ -1,0 +1,141 @@
+"""`invocation draft-review`: a review file to complete, and beside it the effects whose outcome nobody signed."""
+
+import shlex
+
+import click
+
+from symbi_recover.cli.env import Environment
+from symbi_recover.cli.options import display_options, format_option, pass_environment
+from symbi_recover.cli.reading.invocation import (
+    command,
+    identity_options,
+    project_option,
+    trust_options,
+    trusted_keys,
+)
+from symbi_recover.cli.writing.key import WritingCommand
+from symbi_recover.core.claims import Inspection, Outcome, Review
+from symbi_recover.core.exits import Exit
+from symbi_recover.read import proposal
+from symbi_recover.read.evidence.store import InvocationStore, resolve_project
+from symbi_recover.read.invocation import inspect_invocation
+from symbi_recover.read.verify.claim import check_scope, read_id
+from symbi_recover.render import words
+from symbi_recover.render.safe import safe
+from symbi_recover.wire import canonical
+from symbi_recover.write import draft
+
+
+@click.command(
+    cls=WritingCommand,
+    help="Write a review file for an unresolved invocation, to be completed by hand: it holds the exact hash of "
+    "the evidence and of the files that are named. `effects_stopped` is left false.\n\n"
+    "The effects without a signed outcome are listed in a second file beside it. An existing file is never replaced.",
+    examples="symbi-recover invocation draft-review --scope cli:orga --id UUID --outcome no_effects "
+    "--evidence worker-list.txt",
+)
+@project_option
+@identity_options
+@click.option(
+    "--outcome",
+    required=True,
+    type=click.Choice(["completed", "failed", "no_effects"]),
+    help="What you believe happened; it can still be changed in the file.",
+)
+@click.option("--rationale", default="", metavar="TEXT", help="Why; it can also be written into the file.")
+@click.option(
+    "--evidence",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="A file that you looked at; its hash is noted. At most 32 times.",
+)
+@click.option("--output", metavar="FILE", help="Where to write. [default: review-<id>.json]")
+@trust_options
+@format_option("text", "json")
+@display_options
+@pass_environment
+def draft_review_command(
+    environment: Environment,
+    project: str,
+    scope: str,
+    invocation: str,
+    outcome: Outcome,
+    rationale: str,
+    files: tuple[str, ...],
+    output: str | None,
+    public_key: str | None,
+    trust: str | None,
+    chosen_format: str | None,
+) -> Exit:
+    """Run `invocation draft-review`."""
+    chosen = environment.format(chosen_format)
+    root = resolve_project(project)
+    wanted = read_id(invocation)
+    check_scope(scope)
+    trusted = trusted_keys(public_key, trust, root)
+    with InvocationStore(root) as store:
+        inspection = inspect_invocation(store, scope, wanted, trusted=trusted)
+    review = draft.draft(inspection, outcome, rationale, files)
+    path = output or f"review-{wanted}.json"
+    effects = _effects(inspection)
+    beside = f"{path.removesuffix('.json')}.effects.txt" if effects else None
+    written = [(path, draft.text(review))]
+    if beside is not None:
+        written.insert(0, (beside, "".join(f"{line}\n" for line in effects).encode()))
+    made = draft.write_new(written)
+    following = command("reconcile", root, scope, wanted, f"--review {shlex.quote(path)}")
+    missing = _missing(review)
+    warnings = proposal.publication_warnings(inspection)
+    if chosen == "json":
+        document = {
+            "schema": "symbi-recover/review-draft.v1",
+            "ok": True,
+            "review": _shown(path),
+            "effects": None if beside is None else _shown(beside),
+            "created": made[-1],
+            "snapshot_hash": review.snapshot_hash,
+            "missing": missing,
+            "warnings": warnings,
+            "next": _shown(following),
+        }
+        return environment.deliver(Exit.OK, canonical.pretty(document))
+    lines = [
+        f"review   {safe(path)}" + ("" if made[-1] else ", which was there already with the same content")
+    ]
+    if beside is not None:
+        lines.append(f"effects  {safe(beside)}: the effects without a signed outcome")
+    lines += [f"warning  {safe(text)}" for text in warnings]
+    lines += [f"missing  {text}" for text in missing]
+    return environment.deliver(
+        Exit.OK, [*lines, f"Verdict: drafted. Next: complete it, then {safe(following)}"]
+    )
+
+
+def _shown(value: str) -> str:
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _missing(review: Review) -> list[str]:
+    """What has to be done by hand."""
+    missing = ["set effects_stopped to true once you have made sure that nothing goes on any more"]
+    if not review.rationale.strip():
+        missing.append("write a rationale")
+    if not review.evidence:
+        missing.append("name at least one piece of evidence, with its SHA-256")
+    return missing
+
+
+def _effects(inspection: Inspection) -> list[str]:
+    """The effects without a signed outcome, in plain and harmless words; empty if there are none."""
+    if inspection.recovery is None or not inspection.recovery.unknown_effects:
+        return []
+    lines = [
+        f"Effects without a signed outcome, invocation {inspection.snapshot.id}",
+        f"Evidence {inspection.snapshot_hash}",
+    ]
+    for effect in inspection.recovery.unknown_effects:
+        lines += ["", f"{words.effect_name(effect)} (record {effect.start_sequence})"]
+        lines.append(f"  {words.unknown_meaning(effect)}")
+        lines += [f"  {name}: {value}" for name, value in words.references(effect)]
+    return lines
