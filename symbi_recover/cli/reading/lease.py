@@ -21,11 +21,9 @@ from symbi_recover.core.leases import (
     VerifyDocument,
 )
 from symbi_recover.read.verify.lease_judge import judge, one_lease
-from symbi_recover.read.verify.lease_store import read_store
+from symbi_recover.read.verify.lease_store import is_lease, read_store
 from symbi_recover.read.verify.origin import OriginSearch, origins
 from symbi_recover.render import leases
-from symbi_recover.wire import canonical
-from symbi_recover.wire.lease_rules import is_canonical
 
 F = TypeVar("F", bound=Callable[..., Any])
 VARIABLE = "SYMBIONT_SANDBOX_STATE_DIR"
@@ -133,7 +131,7 @@ def _search(
 def deliver(environment: Environment, form: str, document: Document, lines: list[str]) -> Exit:
     """Print the document or the lines; give the exit code that the document names."""
     code = Exit(document.exit)
-    return environment.deliver(code, canonical.pretty(document) if form == "json" else lines)
+    return environment.deliver_json(code, document) if form == "json" else environment.deliver(code, lines)
 
 
 def exit_of(verdict: Verdict) -> Exit:
@@ -197,7 +195,7 @@ def list_command(
     rows = leases.rows(report)
     code = exit_of(report.verdict)
     if form == "jsonl":
-        return environment.deliver(code, b"".join(canonical.compact(row) + b"\n" for row in rows))
+        return environment.deliver_json_lines(code, rows)
     document = ListDocument(
         ok=code is Exit.OK,
         exit=int(code),
@@ -254,7 +252,7 @@ def need_canonical(lease: str) -> None:
     Raises:
         MisuseError: it is no canonical UUID.
     """
-    if not is_canonical(lease):
+    if not is_lease(lease):
         raise MisuseError("usage", "a lease is named by its UUID, lower case with dashes")
 
 

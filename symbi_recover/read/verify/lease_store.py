@@ -102,6 +102,11 @@ class StoreSnapshot(Struct, frozen=True, kw_only=True):
         return next((entry for entry in self.entries if entry.name == name), None)
 
 
+def is_lease(text: str) -> bool:
+    """Whether `text` names a lease as file names do: a UUID, lower case with dashes."""
+    return is_canonical(text)
+
+
 def resolve(path: str) -> str:
     """The path as the helper sees it: absolute, links in the folders above followed, the last name kept."""
     folder, name = os.path.split(path.rstrip("/") or "/")
