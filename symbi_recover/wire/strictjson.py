@@ -12,10 +12,13 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 MAX_DEPTH = 127
+MAX_EMBEDDED_DEPTH = 200
+"""Open containers over all embedded texts; the runtime has no such limit, Python's stack does."""
 _RAW_VALUE = "$serde_json::private::RawValue"
 _U64_MAX = 2**64 - 1
 _I64_MIN = -(2**63)
 _I32_MAX = 2**31 - 1
+_SHOWN = 200
 
 _WS = re.compile(rb"[ \t\r\n]*+")
 _STRING = re.compile(
@@ -50,12 +53,17 @@ class Scanner:
             raise JsonError(_encoding_hint(data), error.start) from None
         if data.startswith(b"\xef\xbb\xbf"):
             raise JsonError("begins with a byte order mark", 0)
+        if b"\x00" in data[:2]:  # ASCII in UTF-16 is valid UTF-8
+            raise JsonError(_encoding_hint(data), 0)
         self.data = data
         self.position = 0
         self.depth = 0
+        self.outer = 0
+        """Containers open around this text, if it is embedded in another."""
 
     def fail(self, message: str, offset: int | None = None) -> NoReturn:
-        """Raise a JsonError at `offset`, or at the cursor."""
+        """Raise a JsonError at `offset`, or at the cursor; names from the document make no long message."""
+        message = message if len(message) <= _SHOWN else f"{message[: _SHOWN - 1]}…"
         raise JsonError(message, self.position if offset is None else offset)
 
     def peek(self) -> bytes:
@@ -86,6 +94,10 @@ class Scanner:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             self.fail(f"nested deeper than {MAX_DEPTH} containers")
+        if self.outer + self.depth > MAX_EMBEDDED_DEPTH:
+            self.fail(
+                f"embedded JSON text nested deeper than the {MAX_EMBEDDED_DEPTH} containers followed here"
+            )
 
     def leave(self) -> None:
         """Close the container opened last."""
@@ -219,7 +231,7 @@ class Scanner:
         if not embedded:
             return value
         try:
-            return read_free(embedded[0].encode())
+            return read_free(embedded[0].encode(), self.outer + self.depth + 1)
         except JsonError as error:
             self.fail(f"embedded JSON text: {error.message}", start)
 
@@ -259,9 +271,15 @@ class Scanner:
         return repr(rest.decode("latin-1")) if rest else "the end"
 
 
-def read_free(data: bytes) -> Any:
-    """Read one document as a free value; JsonError where the runtime's reader would refuse it."""
+def read_free(data: bytes, outer: int = 0) -> Any:
+    """Read one document as a free value; JsonError where the runtime's reader would refuse it.
+
+    Args:
+        data: the document.
+        outer: containers open around it, if it is embedded in another.
+    """
     scanner = Scanner(data)
+    scanner.outer = outer
     value = scanner.free()
     scanner.end()
     return value
