@@ -123,8 +123,8 @@ def _shown(number: int, start: int, line: bytes, key: bytes | None, previous: st
         payload, signature, _ = envelope(line)
         holds = None if key is None else ed25519.verify(key, payload, signature)
         record = decode(payload)
-    except SignatureFormError:
-        problem = "the signature does not have 64 bytes"
+    except SignatureFormError as error:
+        problem = str(error)
     except JsonError as error:
         problem = f"{error.message}, at byte {error.offset}"
     expected = previous if number else "0" * 64

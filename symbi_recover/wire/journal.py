@@ -103,7 +103,7 @@ def exact_envelope(line: bytes) -> tuple[bytes, bytes]:
     if signature is None:
         raise JsonError("the signature is not canonical base64", line.find(b'"signature"'))
     if len(signature) != 64:
-        raise SignatureFormError
+        raise SignatureFormError(f"the signature has {len(signature):,} bytes, not 64")
     return payload, signature
 
 
@@ -157,19 +157,33 @@ def _exact_record(payload: bytes) -> Record:
         str(entry.agent_id),
         entry.iteration,
         entry.event,
-        _is_canonical(payload),
+        _is_canonical(payload, value),
     )
 
 
-def _is_canonical(payload: bytes) -> bool:
+def _is_canonical(payload: bytes, value: Payload) -> bool:
     """Whether a payload that the fast way left to the exact one is spelled as the writer would all the same.
 
-    Its floats are taken as they were meant: the runtime's reader does not round some to what its writer had.
+    Its floats are taken as they were meant: the runtime's reader rounds some otherwise than its writer.
     """
     try:
-        return canonical.canonical(msgspec.json.decode(payload)) == payload
+        meant = msgspec.json.decode(payload)
+        if canonical.canonical(meant) != payload:
+            return False
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
+    typed = msgspec.to_builtins(value)
+    typed["entry"]["event"] = {type(value.entry.event).__name__: typed["entry"]["event"]}
+    return timestamp.is_canonical(value.entry.timestamp) and _alike(meant, typed)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two values are equal, floats aside."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    return type(one) is type(other) and (isinstance(one, float) or one == other)
 
 
 @lru_cache(maxsize=1024)
