@@ -22,6 +22,7 @@ from symbi_recover.read.verify.journal import VerifiedJournal, verify
 from symbi_recover.wire import ed25519
 from symbi_recover.wire.journal import MAX_RECORD, SignatureFormError, envelope
 from symbi_recover.wire.strictjson import JsonError
+from symbi_recover.wire.timestamp import earlier
 
 
 class ExpectedHead(Struct, frozen=True):
@@ -193,7 +194,7 @@ def _anchor(path: str, question: Question, key: KeyUsed, verified: VerifiedJourn
 
 def _times(path: str, question: Question, verified: VerifiedJournal) -> list[Finding]:
     last = verified.proven.last_time
-    if question.now is None or last[:-1] <= question.now[:-1]:
+    if question.now is None or not earlier(question.now, last):
         return []
     return [
         finding(

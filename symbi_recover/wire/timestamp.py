@@ -76,6 +76,14 @@ def parse(text: str) -> Instant | None:
     return Instant(days, moment % _MINUTES_A_DAY, second, int(fraction))
 
 
+def earlier(one: str, other: str) -> bool:
+    """Whether `one` names a moment before `other`; False if either is no time."""
+    if is_canonical(one) and is_canonical(other):
+        return one[:-1] < other[:-1]
+    first, second = parse(one), parse(other)
+    return first is not None and second is not None and first < second
+
+
 def canonical(text: str) -> str | None:
     """`text` in the writer's form, or None where the runtime refuses it."""
     instant = parse(text)

@@ -151,3 +151,18 @@ def test_a_defect_in_a_worker_is_not_told_by_a_traceback(monkeypatch, spread, ca
         assert same(file, small(20).data())
     assert spread == [False]
     assert capfd.readouterr().err == ""
+
+
+def test_a_clock_that_goes_back_between_two_pieces_is_told_as_by_one_process(monkeypatch, spread) -> None:
+    journal = JournalWriter()
+    journal.append(events.started())
+    for hour in (9, 8, 7, 7, 6):
+        journal.append(events.observations_collected(), timestamp=f"2026-03-04T{hour:02d}:00:00Z")
+    ends = [sum(map(len, journal.lines[:count])) for count in range(2, 6)]
+    for end in ends:
+        monkeypatch.setattr(pieces, "PIECE", end)
+        with memory() as file:
+            alone, together = both(file, journal.data())
+        assert alone.report == together.report
+        assert "3 records" in next(f.message for f in alone.report.findings if f.code == "time_backwards")
+    assert spread == [True] * len(ends)

@@ -15,7 +15,7 @@ from uuid import UUID
 from symbi_recover.core.events import Event
 from symbi_recover.core.refusals import JournalRefusedError, refuse
 from symbi_recover.read.classify import MATTERS
-from symbi_recover.wire import ed25519
+from symbi_recover.wire import ed25519, timestamp
 from symbi_recover.wire.journal import (
     FIRST_PREVIOUS_HASH,
     Record,
@@ -60,7 +60,7 @@ class Chain:
         """The principal as text, as records carry it."""
         self.run_text = str(run_id) if run_id is not None else None
         self.offset = 0
-        self.last_time = ""
+        self.first_time = self.last_time = ""
         self.watched: int | None = None
         """A record whose line hash is wanted in `watched_hash`."""
         self.watched_hash: str | None = None
@@ -92,6 +92,8 @@ class Chain:
         """
         batch = Batch([], "", "", [], [], [])
         first_time = ""
+        plain_time = False
+        """Whether the time before is in the writer's form, so that text can be compared."""
         verify = ed25519.verify if self.check_each else None
         key = self.public_key
         for line in lines:
@@ -101,8 +103,8 @@ class Chain:
                     exact_envelope(line)
                     raise self._refusal(_SIGNATURE_CODES[ed25519.reason(signature)], line)
                 record = decode(payload)
-            except SignatureFormError:
-                raise self._refusal("signature_length", line) from None
+            except SignatureFormError as error:
+                raise self._refusal("signature_length", line, message=str(error)) from None
             except JsonError as error:
                 message = f"{error.message}, at byte {error.offset} of the line or its payload"
                 raise self._refusal("record_malformed", line, message=message) from None
@@ -119,10 +121,13 @@ class Chain:
             if not record.canonical:
                 batch.not_canonical.append(record.sequence)
             time = record.timestamp
-            if time[:-1] < self.last_time[:-1]:
+            plain = plain_time and record.canonical
+            if (not plain or time[:-1] < self.last_time[:-1]) and timestamp.earlier(time, self.last_time):
                 batch.backwards.append((record.sequence, self.last_time, time))
-            first_time = first_time or time
-            self.last_time = time
+            if not first_time:
+                first_time = time
+                self.first_time = self.first_time or time
+            self.last_time, plain_time = time, record.canonical
             if type(record.event) in MATTERS:
                 batch.events.append((record.sequence, record.iteration, record.event))
             self.previous_hash = hashlib.sha256(line).hexdigest()
@@ -211,7 +216,6 @@ _SIGNATURE_CODES = {
 }
 
 _SENTENCES = {
-    "signature_length": "the signature does not have 64 bytes",
     "signature_scalar": "the signature's scalar is not below the group order",
     "signature_invalid": "the signature does not hold for this payload under the given key",
     "record_version": "the version does not fit the run identity",

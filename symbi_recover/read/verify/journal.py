@@ -204,7 +204,7 @@ class _Run:
             bytes=chain.offset,
             head_hash=chain.previous_hash,
             depth="full" if chain.check_each else "anchored",
-            first_time=self.first_time,
+            first_time=self.first_time or chain.first_time,
             last_time=chain.last_time,
         )
 

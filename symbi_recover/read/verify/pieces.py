@@ -22,6 +22,7 @@ from msgspec import Raw, Struct
 from symbi_recover.core.events import EVENTS, Event
 from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.read.verify.chain import Batch, Chain
+from symbi_recover.wire import timestamp
 from symbi_recover.wire.journal import MAX_RECORD
 
 PIECE = 4 << 20
@@ -104,6 +105,8 @@ def _joined(chain: Chain, pipes: list[Any]) -> Iterator[Batch]:
             answer.previous_hash,
         )
         following.offset, following.last_time = answer.offset, answer.last_time
+        if timestamp.earlier(answer.first_time, chain.last_time):
+            answer.backwards.insert(0, (answer.start[0], chain.last_time, answer.first_time))
         if not chain.join(following):
             raise Doubt
         yield Batch(
