@@ -4,16 +4,16 @@ The lines after the fault are looked at unverified: their numbers tell missing r
 ends tell a conversion from tampering. Whatever is said here is a hint about the kind of damage.
 """
 
-import io
+import re
 from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from symbi_recover.core.refusals import JournalRefusedError
 from symbi_recover.read.evidence.opener import OpenedFile
-from symbi_recover.wire.journal import MAX_JOURNAL, SignatureFormError, decode, envelope
-from symbi_recover.wire.strictjson import JsonError
+from symbi_recover.wire.journal import MAX_JOURNAL
 
+_SEQUENCE = re.compile(rb'"sequence":([0-9]{1,19}),"timestamp"')
 _CRLF = (
     "line ends seem to have been changed to CR LF on the way; "
     "ask for the journal again, transferred as binary data"
@@ -44,13 +44,9 @@ def refine(error: JournalRefusedError, file: OpenedFile) -> JournalRefusedError:
 
 
 def _sequences_after(file: OpenedFile, offset: int) -> Iterator[int]:
-    """The sequence numbers that later lines claim."""
+    """The sequence numbers that later lines claim in the writer's spelling; looked for as text, which is quick."""
     data = b"".join(file.blocks(offset, file.facts.size))
-    for line in io.BytesIO(data):
-        try:
-            yield decode(envelope(line)[0]).sequence
-        except (JsonError, SignatureFormError):
-            continue
+    return (int(found) for found in _SEQUENCE.findall(data))
 
 
 def _has_crlf(file: OpenedFile) -> bool:
