@@ -1,7 +1,6 @@
 """`invocation inspect`, `invocation file-inspect`: the runtime's answers, without a lock and without a trace."""
 
 import os
-import shlex
 
 import click
 
@@ -25,6 +24,7 @@ from symbi_recover.render import failure, text
 from symbi_recover.render import invocation as render
 from symbi_recover.render import schedule as render_schedule
 from symbi_recover.render.colour import Painter
+from symbi_recover.render.shell import quoted
 
 PREFIX = "Invocation inspection/reconciliation failed: "
 
@@ -64,8 +64,8 @@ def trust_options(function: click.decorators.FC) -> click.decorators.FC:
 
 @click.command(
     cls=InvocationCommand,
-    help="Say what claim, journal and receipt of one invocation prove; the runtime's own answer.\n\n"
-    "Exit 0: recorded or reconciled. 2: unresolved. 1: refused.",
+    help="Say what claim, journal and receipt of one invocation prove; the runtime's own answer.",
+    epilog="Exit codes: 0 recorded or reconciled; 2 unresolved (or usage, as in the runtime); 1 refused or failed.",
     examples="symbi-recover invocation inspect --scope cli:orga --id 11111111-2222-4333-8444-555555555555",
 )
 @project_option
@@ -166,15 +166,15 @@ def _next(project: str, inspection: Inspection) -> str:
 
 def command(name: str, project: str, scope: str, invocation: UUID, *more: str) -> str:
     """A command line of the `invocation` group, ready to be typed."""
-    words = ["symbi-recover invocation", name, "--project", shlex.quote(project)]
-    words += ["--scope", shlex.quote(scope), "--id", str(invocation), *more]
+    words = ["symbi-recover invocation", name, "--project", quoted(project)]
+    words += ["--scope", quoted(scope), "--id", str(invocation), *more]
     return " ".join(words)
 
 
 @click.command(
     cls=InvocationCommand,
-    help="Say where one file publication of an invocation stands; the runtime's own answer.\n\n"
-    "Exit 0: published. 2: any other state. 1: refused.",
+    help="Say where one file publication of an invocation stands; the runtime's own answer.",
+    epilog="Exit codes: 0 published; 2 any other state (or usage, as in the runtime); 1 refused or failed.",
     examples="symbi-recover invocation file-inspect --scope cli:orga --id UUID --publication UUID",
 )
 @project_option
