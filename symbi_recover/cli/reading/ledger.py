@@ -37,6 +37,7 @@ def ledger_options(function: click.decorators.FC) -> click.decorators.FC:
     cls=StrictCommand,
     help="Show what was done: every act with its intent and its outcome.\n\n"
     "Without LEDGER, the operator's own is shown, verified with the public key beside it.",
+    epilog="Exit codes: 0 all of it holds; 2 something is open or not authenticated; 1 it does not hold; 3 not examined.",
     examples="symbi-recover ledger show",
 )
 @ledger_options
@@ -56,8 +57,8 @@ def show_command(
 
 @click.command(
     cls=StrictCommand,
-    help="Verify a ledger: signatures, chain, fragments, and that every act has an outcome.\n\n"
-    "Exit 0: all of it holds. 2: something is open or not authenticated. 1: it does not hold.",
+    help="Verify a ledger: signatures, chain, fragments, and that every act has an outcome.",
+    epilog="Exit codes: 0 all of it holds; 2 something is open or not authenticated; 1 it does not hold; 3 not examined.",
     examples="symbi-recover ledger verify ./ledger.jsonl --public-key @operator.pub",
 )
 @ledger_options

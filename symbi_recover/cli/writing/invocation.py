@@ -65,8 +65,9 @@ def ledger_option(function: F) -> F:
     cls=InvocationWriteCommand,
     help="Record a signed assessment of what an interrupted invocation did; the runtime's own receipt.\n\n"
     "The review file is the consent: it names the hash of the evidence, and effects_stopped must have been set "
-    "to true by hand. Without that, what is missing is shown and nothing is touched.\n\n"
-    "Exit 0: recorded, or recorded before by the same review. 1: refused.",
+    "to true by hand. Without that, what is missing is shown and nothing is touched.",
+    epilog="Exit codes: 0 recorded, or recorded before by the same review; 1 refused or failed; 2 usage, as in the "
+    "runtime.",
     examples="symbi-recover invocation reconcile --scope cli:orga --id UUID --review review.json",
 )
 @project_option
@@ -185,8 +186,9 @@ def _note_summary(
 @click.command(
     cls=InvocationWriteCommand,
     help="Finish or acknowledge one file publication of an interrupted invocation; the runtime's own receipt.\n\n"
-    "Repeating the snapshot hash is the consent. Without it the plan is shown and nothing is touched.\n\n"
-    "Exit 0: the file is in place and there is a receipt. 2: plan shown. 1: refused.",
+    "Repeating the snapshot hash is the consent. Without it the plan is shown and nothing is touched.",
+    epilog="Exit codes: 0 the file is in place and there is a receipt; 2 plan shown (or usage, as in the runtime); "
+    "1 refused or failed.",
     examples="symbi-recover invocation file-recover --scope cli:orga --id UUID --publication UUID "
     "--snapshot-hash sha256:HASH",
 )

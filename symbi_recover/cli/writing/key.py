@@ -46,6 +46,7 @@ def _deliver(environment: Environment, chosen: str, key: bytes, path: str, creat
     cls=WritingCommand,
     help="Make the operator's signing key, and the folder for it. A key that is there is kept.\n\n"
     "Keep a copy of the public key elsewhere: with it anybody can verify the ledger.",
+    epilog="Exit codes: 0 made, or there already; 1 refused or failed; 3 a file could not be examined; 64 usage.",
     examples="symbi-recover key init",
 )
 @format_option("text", "json")
@@ -61,6 +62,7 @@ def init_command(environment: Environment, chosen_format: str | None) -> Exit:
 @click.command(
     cls=StrictCommand,
     help="Show the operator's public key. The private key is never printed.",
+    epilog="Exit codes: 0 shown; 1 refused or failed; 3 a file could not be examined; 64 usage.",
     examples="symbi-recover key show",
 )
 @format_option("text", "json")
@@ -78,6 +80,7 @@ def show_command(environment: Environment, chosen_format: str | None) -> Exit:
     cls=WritingCommand,
     help="Take an Ed25519 private key in PEM (PKCS 8) or OpenSSH form as the operator's key. "
     "Another key that is there is never replaced.",
+    epilog="Exit codes: 0 taken, or there already; 1 refused or failed; 3 a file could not be examined; 64 usage.",
     examples="symbi-recover key import ./id_ed25519 --passphrase-file ./passphrase",
 )
 @click.argument("file", metavar="FILE")
@@ -101,6 +104,7 @@ def import_command(
 @click.command(
     cls=StrictCommand,
     help="Print the operator's public key, to be kept or handed over: PEM, OpenSSH or hexadecimal.",
+    epilog="Exit codes: 0 printed; 1 refused or failed; 3 a file could not be examined; 64 usage.",
     examples="symbi-recover key export-public --form openssh",
 )
 @click.option(

@@ -31,6 +31,7 @@ from symbi_recover.write import draft
     help="Write a review file for an unresolved invocation, to be completed by hand: it holds the exact hash of "
     "the evidence and of the files that are named. `effects_stopped` is left false.\n\n"
     "The effects without a signed outcome are listed in a second file beside it. An existing file is never replaced.",
+    epilog="Exit codes: 0 written; 1 refused or failed; 3 a file could not be examined; 64 usage.",
     examples="symbi-recover invocation draft-review --scope cli:orga --id UUID --outcome no_effects "
     "--evidence worker-list.txt",
 )
