@@ -221,6 +221,7 @@ def test_folders_above_may_be_links(place: Path) -> None:
 def test_a_missing_directory_is_not_an_empty_one(place: Path) -> None:
     report = judge(read_store(str(place), now_ns=0))
     assert codes(report) == {"dir_missing"}
+    assert report.helper.why
     assert report.capacity.reserved.workers is None
 
 
@@ -390,6 +391,18 @@ def test_without_an_answer_about_the_lock_only_old_records_are_tombstones(place:
     assert "supervision_unknown" in codes(report)
     assert report.verdict == "attention"
     assert len(judge(replace(unknown, now_ns=snapshot.now_ns + 61 * SECOND)).tombstones) == 1
+
+
+def test_a_missing_lock_beside_a_socket_settles_nothing(place: Path) -> None:
+    made.make_state(place, made.record(state=made.created()))
+    (place / "supervisor.lock").unlink()
+    assert look(place).helper.state == "absent"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(place / "supervisor.sock"))
+        report = look(place)
+    assert report.helper.state == "unknown"
+    assert report.unsupervised == ()
+    assert "supervision_unknown" in codes(report)
 
 
 def test_a_process_number_in_the_lock_file_means_nothing(place: Path) -> None:

@@ -155,8 +155,14 @@ def read_store(
 
 
 def _faulty(path: str, now_ns: int, code: str, message: str) -> StoreSnapshot:
-    fault = (code, message)
-    return StoreSnapshot(path=path, now_ns=now_ns, own_uid=os.geteuid(), folder=None, fault=fault)
+    return StoreSnapshot(
+        path=path,
+        now_ns=now_ns,
+        own_uid=os.geteuid(),
+        folder=None,
+        fault=(code, message),
+        helper=Helper(state="unknown", why="there is no state directory to look into"),
+    )
 
 
 def _gather(path: str, folder: int, now_ns: int, *, ours: bool, proc: str, cgroup_root: str) -> StoreSnapshot:
@@ -258,6 +264,8 @@ def _workers(entries: list[Entry], path: str, facts: HostFacts) -> dict[str, Wor
 def _helper(folder: int, proc: str) -> Helper:
     """Whether a helper holds the lock; the file is opened read-only and the lock never taken."""
     status = lstat_at(LOCK, folder)
+    if status is None and lstat_at(SOCKET, folder) is not None:
+        return Helper(state="unknown", why="the lock file is missing, though a socket is there")
     if status is None or facts_of(status).kind != "file":
         return Helper(state="absent", why="there is no lock file")
     try:
