@@ -5,6 +5,7 @@ from symbi_recover.core.documents import Explanation
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.findings import Severity
 from symbi_recover.render.colour import Painter
+from symbi_recover.render.exits_of_codes import EXITS_OF_CODES
 from symbi_recover.render.safe import safe
 
 SEVERITIES = {
@@ -26,34 +27,13 @@ EXITS = {
 }
 """Each exit code in words."""
 
-_BY_SEVERITY: dict[Severity, tuple[Exit, ...]] = {
+BY_SEVERITY: dict[Severity, tuple[Exit, ...]] = {
     Severity.INFO: (),
     Severity.REMARK: (),
     Severity.ATTENTION: (Exit.ATTENTION,),
     Severity.REFUSED: (Exit.REFUSED,),
 }
-_BY_CODE: dict[str, tuple[Exit, ...]] = {
-    "daemon_away": (Exit.UNEXAMINED,),
-    "daemon_failed": (Exit.UNEXAMINED,),
-    "daemon_malformed": (Exit.UNEXAMINED,),
-    "daemon_oversized": (Exit.UNEXAMINED,),
-    "daemon_slow": (Exit.UNEXAMINED,),
-    "daemon_version": (Exit.UNEXAMINED,),
-    "defect": (Exit.DEFECT,),
-    "file_changed": (Exit.UNEXAMINED,),
-    "file_kind": (Exit.UNEXAMINED,),
-    "file_link": (Exit.UNEXAMINED,),
-    "file_missing": (Exit.UNEXAMINED,),
-    "file_unreadable": (Exit.UNEXAMINED,),
-    "no_runtime": (Exit.USAGE,),
-    "project_missing": (Exit.UNEXAMINED,),
-    "run_id_form": (Exit.REFUSED, Exit.USAGE),
-    "trust_file_unusable": (Exit.USAGE,),
-    "unknown_code": (Exit.USAGE,),
-    "unknown_schema": (Exit.USAGE,),
-    "usage": (Exit.USAGE,),
-}
-"""Where the severity alone does not tell."""
+"""What a finding does to the exit code by itself; `exits_of_codes` has the codes of errors that end otherwise."""
 
 
 def explanation(code: str) -> Explanation:
@@ -65,7 +45,7 @@ def explanation(code: str) -> Explanation:
         meaning=entry.meaning,
         why=entry.why,
         next=entry.next,
-        exits=tuple(int(e) for e in _BY_CODE.get(code, _BY_SEVERITY[entry.severity])),
+        exits=tuple(int(e) for e in EXITS_OF_CODES.get(code, BY_SEVERITY[entry.severity])),
     )
 
 

@@ -24,12 +24,30 @@ from tests.support.audit_cases import audit_cases
 
 DOCUMENTED = Path(__file__).resolve().parents[2] / "docs" / "schemas.md"
 ARRAYS = frozenset(
-    "actions ancestors tool_definitions delegation_chain approved_calls denied_calls observations alternatives "
-    "parent_identity candidate_identity".split()
+    [
+        "actions",
+        "ancestors",
+        "tool_definitions",
+        "delegation_chain",
+        "approved_calls",
+        "denied_calls",
+        "observations",
+        "alternatives",
+        "parent_identity",
+        "candidate_identity",
+    ]
 )
 """Members that are arrays by their nature."""
 FREE = frozenset(
-    "execution_context outbound receipt communication parameters approved_calls denied_calls".split()
+    [
+        "execution_context",
+        "outbound",
+        "receipt",
+        "communication",
+        "parameters",
+        "approved_calls",
+        "denied_calls",
+    ]
 )
 """Members that hold free JSON, or elements of it."""
 
