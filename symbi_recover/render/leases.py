@@ -42,7 +42,9 @@ _ORDER = list(_STYLES)
 
 def store(report: StoreReport, verdict: Exit, paint: Painter) -> list[str]:
     """A judged store."""
-    lines = [_head(report.verdict, report.state_dir, paint), f"  {_start(report.store_blocked)}"]
+    missing = any(found.code == "dir_missing" for found in report.findings)
+    start = "there is nothing here; the helper would begin an empty store" if missing else None
+    lines = [_head(report.verdict, report.state_dir, paint), f"  {start or _start(report.store_blocked)}"]
     lines += [f"  helper: {helper(report.helper)}", *_numbers(report)]
     lines += table([row(view) for view in report.records], paint)
     lines += _grouped(report.findings, report.state_dir, paint)
