@@ -16,7 +16,7 @@ import click
 from symbi_recover import __version__
 from symbi_recover.cli.env import Environment
 from symbi_recover.cli.options import RuntimeCommand, StrictCommand
-from symbi_recover.core.errors import RecoverError
+from symbi_recover.core.errors import RecoverError, UnexaminedError
 from symbi_recover.core.exits import Exit, runtime_exit
 from symbi_recover.render import failure
 from symbi_recover.render.safe import safe
@@ -210,7 +210,16 @@ def _run(arguments: list[str], name: str, environment: Environment) -> Exit:
         return _defect(error, environment)
 
 
+def _system(error: OSError) -> RecoverError:
+    number = error.errno or 0
+    path = error.filename if isinstance(error.filename, str) else None
+    return UnexaminedError("system_failed", f"{os.strerror(number)} (os error {number})", path=path)
+
+
 def _usage(error: click.UsageError, environment: Environment) -> Exit:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        environment.output.note(error.format_message())
+        return Exit.USAGE
     command = error.ctx.command if error.ctx else None
     path = error.ctx.command_path if error.ctx else "symbi-recover"
     if error.ctx:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from symbi_recover.core.claims import Inspection, PublicationState, Review, Status
 from symbi_recover.core.errors import RecoverError
 from symbi_recover.core.plan import Plan
+from symbi_recover.core.report import RecoveryReport
 from symbi_recover.core.values import PublicationIntent
 from symbi_recover.read.evidence.locate import resolution_name
 from symbi_recover.read.evidence.store import InvocationStore
@@ -13,21 +14,19 @@ from symbi_recover.read.verify.publication import judge_publication
 from symbi_recover.wire.review import broken_rule
 
 
-def open_publications(inspection: Inspection) -> tuple[PublicationIntent, ...]:
-    """The publications that could still be finished, which a resolution would make impossible."""
-    return tuple(
-        intent
-        for intent in inspection.intents
-        if judge_publication(intent).runtime_state is PublicationState.READY
-    )
+def publication_warnings(recovery: RecoveryReport | None) -> tuple[str, ...]:
+    """The publications that can still be finished and that a resolution would make impossible, in words.
 
-
-def publication_warnings(inspection: Inspection) -> tuple[str, ...]:
-    """What a resolution would make impossible, in words."""
+    Args:
+        recovery: of the journal, None for an empty one.
+    """
+    effects = () if recovery is None else recovery.effects
+    intents = [effect.details for effect in effects if isinstance(effect.details, PublicationIntent)]
     return tuple(
         f"publication {intent.publication_id} of {intent.path} is ready to be finished; "
         "after a resolution it cannot be recovered any more"
-        for intent in open_publications(inspection)
+        for intent in intents
+        if judge_publication(intent).runtime_state is PublicationState.READY
     )
 
 
@@ -47,7 +46,7 @@ def reconciliation(store: InvocationStore, inspection: Inspection, review: Revie
     if inspection.status is not Status.UNRESOLVED:
         missing.append(f"the invocation is {inspection.status}")
     unknown = 0 if inspection.recovery is None else len(inspection.recovery.unknown_effects)
-    warnings = [*publication_warnings(inspection)]
+    warnings = [*publication_warnings(inspection.recovery)]
     if unknown:
         warnings.append(f"{unknown} effects have no signed outcome; see `invocation inspect`")
     return Plan(

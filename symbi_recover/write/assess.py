@@ -32,6 +32,7 @@ from symbi_recover.read.evidence.locate import resolution_name
 from symbi_recover.read.evidence.opener import system_text
 from symbi_recover.read.evidence.store import InvocationStore
 from symbi_recover.read.invocation import JOURNAL_PREFIX, Evidence, examine, read_resolution
+from symbi_recover.read.proposal import publication_warnings
 from symbi_recover.read.trust import Trusted
 from symbi_recover.read.verify.receipt import check_review
 from symbi_recover.wire import timestamp
@@ -77,6 +78,8 @@ class Reconciled(Struct, frozen=True, kw_only=True):
     """Whether the file system could confirm that the receipt is durable."""
     cron: CronUpdate | None
     """None for invocations that no schedule opened."""
+    given_up: tuple[str, ...]
+    """What the resolution makes impossible, in words."""
 
 
 def reconcile(
@@ -112,7 +115,13 @@ def reconcile(
         record.finish("failed", error=error, receipts=work.receipts)
         raise
     record.finish("already_done" if repeated else "done", receipts=work.receipts)
-    return Reconciled(resolution=resolution, repeated=repeated, confirmed=work.confirmed, cron=cron)
+    return Reconciled(
+        resolution=resolution,
+        repeated=repeated,
+        confirmed=work.confirmed,
+        cron=cron,
+        given_up=work.given_up,
+    )
 
 
 class _Work:
@@ -137,6 +146,7 @@ class _Work:
         self.path = f"{store.path}/{self.name}"
         self.confirmed = True
         self.receipts: dict[str, str] = {}
+        self.given_up: tuple[str, ...] = ()
 
     def resolve(self) -> tuple[Resolution, bool]:
         """Steps 2 to 8; the receipt's payload, and whether it was there already."""
@@ -150,6 +160,7 @@ class _Work:
             "invocation evidence changed since review; inspect it again",
         )
         check_unsettled(evidence)
+        self.given_up = publication_warnings(evidence.recovery)
         signer = audit_signer(
             self.store,
             evidence.facts.reference.public_key,

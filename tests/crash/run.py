@@ -102,8 +102,12 @@ class Trace(Struct, frozen=True):
     existed: frozenset[str]
 
     def shape(self) -> list[tuple[str, int, str, str | None]]:
-        """What must be the same in every run: names, ordinals, places and errors of the first process."""
-        return [(c.name, c.ordinal, c.about.value, c.error) for c in self.calls if c.pid == self.main]
+        """What must be the same in every run: names, ordinals, places and errors of the first process.
+
+        Plain memory is left out: when it is asked for depends on the length of what /proc says, and no point lies there.
+        """
+        own = (c for c in self.calls if c.pid == self.main and c.about is not About.NOTHING)
+        return [(c.name, c.ordinal, c.about.value, c.error) for c in own]
 
 
 class Outcome(Struct, frozen=True):

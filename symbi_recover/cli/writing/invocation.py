@@ -109,10 +109,9 @@ def reconcile_command(
     record = recorder(operator_home(), environment.clock, wanted=not no_ledger)
     asked = Assessment(scope=scope, id=wanted, review=review, cron_store=cron_store)
     with InvocationStore(root) as store:
-        given_up = _given_up(store, asked, trusted)
         done = reconcile(store, asked, clock=environment.clock, record=record, trusted=trusted)
         _note_reconciled(environment, store, done, record)
-        for text in given_up:
+        for text in done.given_up:
             environment.output.note(f"warning: {safe(text)} (publication_would_be_lost)")
     if chosen == "json":
         return environment.deliver(Exit.OK, canonical.pretty(_reconciled_document(done, scope)))
@@ -146,15 +145,6 @@ def _reconcile_plan(
             return proposal.reconciliation(store, inspection, review, again)
     except RecoverError as error:
         return proposal.without_evidence("invocation reconcile", subject, error, "the review is not complete")
-
-
-def _given_up(store: InvocationStore, asked: Assessment, trusted: Trusted | None) -> tuple[str, ...]:
-    """What the resolution makes impossible; whatever stands against looking is said by the command itself."""
-    try:
-        inspection = inspect_invocation(store, asked.scope, asked.id, trusted=trusted)
-    except RecoverError:
-        return ()
-    return () if inspection.resolution is not None else proposal.publication_warnings(inspection)
 
 
 def _note_reconciled(

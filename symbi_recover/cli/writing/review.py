@@ -87,7 +87,7 @@ def draft_review_command(
     made = draft.write_new(written)
     following = command("reconcile", root, scope, wanted, f"--review {shlex.quote(path)}")
     missing = _missing(review)
-    warnings = proposal.publication_warnings(inspection)
+    warnings = proposal.publication_warnings(inspection.recovery)
     if chosen == "json":
         document = {
             "schema": "symbi-recover/review-draft.v1",

@@ -27,6 +27,12 @@ CODES: dict[str, Code] = {
         why="Standard output is closed, or its device is full. The evidence was examined, but nobody was told.",
         next="Free space, or direct the output elsewhere, and run the command again.",
     ),
+    "system_failed": Code(
+        severity=Severity.REFUSED,
+        meaning="The system failed in an unexpected place.",
+        why="A device is faulty, or a limit of the system was reached. No verdict was given.",
+        next="Put right what the system names, then run the same command again.",
+    ),
     "unknown_code": Code(
         severity=Severity.REFUSED,
         meaning="No finding or failure has this code.",
