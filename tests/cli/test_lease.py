@@ -44,6 +44,9 @@ DOCUMENTS: dict[str, Any] = {
 def folder() -> Iterator[Path]:
     made_here = Path(tempfile.mkdtemp(prefix="sl", dir="/tmp"))
     yield made_here
+    for path in (made_here / "s", made_here / ".symbiont" / "sandbox-leases"):
+        if path.exists():
+            path.chmod(0o700)
     shutil.rmtree(made_here)
 
 

@@ -41,7 +41,14 @@ def place() -> Iterator[Path]:
     """A folder whose path is short enough for a helper's socket."""
     folder = Path(tempfile.mkdtemp(prefix="sl", dir="/tmp"))
     yield folder / "s"
-    shutil.rmtree(folder)
+    clear(folder / "s")
+    folder.rmdir()
+
+
+def clear(root: Path) -> None:
+    if root.exists():
+        root.chmod(0o700)
+        shutil.rmtree(root)
 
 
 def lay(tree: dict[str, dict[str, Any]], root: Path) -> None:
@@ -99,7 +106,7 @@ def test_the_store_blocks_exactly_where_the_supervisor_did_not_start(group: str,
         report = look(place)
         codes = [found.code for found in report.findings]
         code = ends(place)
-        shutil.rmtree(place)
+        clear(place)
         assert report.store_blocked is not case["starts"], (case["id"], codes, case["stderr"])
         assert (report.verdict == "blocked") is not case["starts"], (case["id"], codes)
         assert code in ((0, 2) if case["starts"] else (1,)), (case["id"], code)
@@ -112,7 +119,7 @@ def test_the_store_blocks_exactly_where_the_supervisor_did_not_start(group: str,
 def test_what_the_supervisor_reads_is_written_again_as_it_writes(group: str, place: Path) -> None:
     """Our structure of a record loses nothing: encoded again it is read as the same record."""
     for case in cases()[group]:
-        if not case["starts"] or needs_root(case):
+        if not case["starts"] or case["tree"]["."]["mode"] & 0o700 != 0o700 or needs_root(case):
             continue
         lay(case["tree"], place)
         before = look(place)
@@ -122,7 +129,7 @@ def test_what_the_supervisor_reads_is_written_again_as_it_writes(group: str, pla
             path.write_bytes(msgspec.json.encode(view.record))
             path.chmod(0o600)
         after = look(place)
-        shutil.rmtree(place)
+        clear(place)
         assert [view.record for view in after.records] == [view.record for view in before.records]
 
 

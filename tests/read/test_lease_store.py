@@ -249,6 +249,21 @@ def test_a_directory_that_may_not_be_listed_was_not_examined(place: Path) -> Non
     assert caught.value.code == "file_unreadable"
 
 
+def test_a_directory_that_may_not_be_searched_was_not_examined(place: Path) -> None:
+    made.make_state(place, made.record())
+    real = os.stat
+
+    def denied(path: Any, *rest: Any, **more: Any) -> os.stat_result:
+        if more.get("dir_fd") is not None:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, *rest, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "stat", denied)
+        with pytest.raises(UnexaminedError):
+            read_store(str(place), now_ns=0)
+
+
 def test_a_record_that_cannot_be_read_leaves_the_question_open(place: Path) -> None:
     made.make_state(place, made.record())
     real = os.open

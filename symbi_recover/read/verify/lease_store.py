@@ -198,11 +198,14 @@ def _gather(path: str, folder: int, now_ns: int, *, ours: bool, proc: str, cgrou
 
 
 def _entry(name: str, folder: int, *, read: bool) -> Entry | None:
-    """Look at one entry; None if it is gone by now."""
-    status = lstat_at(name, folder)
-    if status is None:
+    """Look at one entry; None if it is gone by now.
+
+    Raises:
+        OSError: the directory may be listed and not searched, so nothing in it can be told from absence.
+    """
+    facts = _facts(name, folder)
+    if facts is None:
         return None
-    facts = facts_of(status)
     entry = Entry(name=name, facts=facts)
     if facts.kind != "file" or not entry.decodable or name.startswith(ENVIRONMENT_PREFIX):
         return entry
@@ -215,6 +218,14 @@ def _entry(name: str, folder: int, *, read: bool) -> Entry | None:
     if not read:
         return Entry(name=name, facts=facts, unread="there are too many records")
     return _content(name, folder, facts, limit)
+
+
+def _facts(name: str, folder: int) -> FileFacts | None:
+    """What lies under a name; None for nothing, any other trouble raises."""
+    try:
+        return facts_of(os.stat(name, dir_fd=folder, follow_symlinks=False))
+    except FileNotFoundError:
+        return None
 
 
 def _content(name: str, folder: int, facts: FileFacts, limit: int) -> Entry | None:
@@ -263,10 +274,10 @@ def _workers(entries: list[Entry], path: str, facts: HostFacts) -> dict[str, Wor
 
 def _helper(folder: int, proc: str) -> Helper:
     """Whether a helper holds the lock; the file is opened read-only and the lock never taken."""
-    status = lstat_at(LOCK, folder)
-    if status is None and lstat_at(SOCKET, folder) is not None:
+    facts = _facts(LOCK, folder)
+    if facts is None and _facts(SOCKET, folder) is not None:
         return Helper(state="unknown", why="the lock file is missing, though a socket is there")
-    if status is None or facts_of(status).kind != "file":
+    if facts is None or facts.kind != "file":
         return Helper(state="absent", why="there is no lock file")
     try:
         with OpenedFile.open(LOCK, folder=folder) as file:
