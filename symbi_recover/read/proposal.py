@@ -96,10 +96,10 @@ def recovery(
     elif state is PublicationState.PUBLISHED:
         steps.append(f"acknowledge that {target} is in place")
     else:
-        missing.append(f"the publication is {state}; only ready_to_publish and published can be recovered")
+        missing.append(f"the state is {state}; only ready_to_publish and published can be recovered")
     if inspection.receipt is not None:
         steps = ["nothing: there is a receipt, which would be shown again"]
-    else:
+    elif steps:
         steps.append(f"sign and publish a receipt in {store.path}")
     if inspection.failure is not None:
         missing.append(inspection.failure.message)

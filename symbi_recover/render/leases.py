@@ -175,7 +175,7 @@ def _cells(one: LeaseRow) -> list[str]:
     return [
         one.lease,
         one.phase or "-",
-        _age(one.age_seconds),
+        "-" if one.phase is None else _age(one.age_seconds),
         charge,
         standing or "supervised",
         one.run_id[:8] if one.run_id else "-",

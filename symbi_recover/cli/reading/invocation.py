@@ -161,7 +161,7 @@ def _next(project: str, inspection: Inspection) -> str:
     if inspection.intents:
         publication = inspection.intents[0].publication_id
         return command("file-inspect", *where, f"--publication {publication}")
-    return command("draft-review", *where)
+    return command("draft-review", *where, "--outcome OUTCOME")
 
 
 def command(name: str, project: str, scope: str, invocation: UUID, *more: str) -> str:
@@ -240,4 +240,4 @@ def _file_next(project: str, inspection: FileInspection) -> str:
         )
     if state is PublicationState.PUBLISHED:
         return "nothing"
-    return command("draft-review", *where)
+    return command("draft-review", *where, "--outcome OUTCOME")
