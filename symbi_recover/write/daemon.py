@@ -20,7 +20,8 @@ from docker.errors import APIError, DockerException
 from msgspec import Struct
 
 from symbi_recover.core.retirement import FENCE_LABEL, FENCE_REPOSITORY, NONCE_LABEL
-from symbi_recover.read.daemon.engine import DockerEngine, _Budget, _Listed
+from symbi_recover.read.daemon.engine import _Budget, _Listed
+from symbi_recover.read.daemon.events import RememberingEngine
 from symbi_recover.read.daemon.questions import DaemonError, Listed
 
 T = TypeVar("T")
@@ -47,7 +48,7 @@ class FenceImage(Struct, frozen=True, kw_only=True):
     labels: dict[str, str]
 
 
-class EngineHand(DockerEngine):
+class EngineHand(RememberingEngine):
     """A daemon that can be asked, and changed in four ways."""
 
     def import_image(self, lease: str, nonce: str) -> str:

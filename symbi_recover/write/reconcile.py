@@ -23,6 +23,7 @@ from symbi_recover.core.lease_records import LABEL
 from symbi_recover.core.leases import LeaseView, StoreReport
 from symbi_recover.core.retirement import ReconcileAct, ReconcileItem, ReconcileNote, ReconcileReport
 from symbi_recover.read.propose import acts_hash, propose_reconciliation
+from symbi_recover.read.retirement.examine import identity_of
 from symbi_recover.read.retirement.notes import RECONCILIATIONS, SUFFIX, decoded, read_own
 from symbi_recover.read.verify.lease_check import Checker
 from symbi_recover.read.verify.lease_judge import judge
@@ -31,7 +32,7 @@ from symbi_recover.wire.retirement import encode
 from symbi_recover.write.daemon import EngineHand
 from symbi_recover.write.ledger import Recorder
 from symbi_recover.write.notes import write_own
-from symbi_recover.write.records import identity_of, unlink_record
+from symbi_recover.write.records import unlink_record
 from symbi_recover.write.supervisor import HeldStore, is_local, supervisor_lock
 
 COMMAND = "lease reconcile"

@@ -4,24 +4,11 @@ import os
 
 from symbi_recover.core.errors import RefusedError, StaleError, UnexaminedError
 from symbi_recover.core.lease_records import RECORD_LIMIT
-from symbi_recover.core.leases import LeaseView
 from symbi_recover.core.witness import RecordIdentity
 from symbi_recover.read.evidence.opener import OpenedFile, system_text
 from symbi_recover.wire.retirement import digest
 from symbi_recover.write.atomic import changing, sync_folder
 from symbi_recover.write.supervisor import HeldStore
-
-
-def identity_of(view: LeaseView) -> RecordIdentity:
-    """Which bytes a view was made from."""
-    return RecordIdentity(
-        lease=view.lease,
-        sha256=view.sha256,
-        size=view.size,
-        inode=view.inode,
-        mtime_ns=view.mtime_ns,
-        ctime_ns=view.ctime_ns,
-    )
 
 
 def read_same(held: HeldStore, record: RecordIdentity) -> bytes:

@@ -2,17 +2,11 @@
 
 import pytest
 
-from tests.engine.world import LABEL, Store, name_of, neighbour
-from tests.support.engine import PrivateEngine
+from tests.engine.world import LABEL, name_of, neighbour
 from tests.support.engine_images import EMPTY
 from tests.support.helper_double import helper_double
 
 pytestmark = [pytest.mark.engine, pytest.mark.root]
-
-
-@pytest.fixture
-def store(engine: PrivateEngine, tmp_path):
-    return Store(tmp_path, engine.socket_path)
 
 
 def item(document, lease):

@@ -13,7 +13,13 @@ from symbi_recover.core.codes.daemon import UNANSWERED
 from symbi_recover.core.errors import MisuseError, UnexaminedError
 from symbi_recover.core.exits import Exit, worst
 from symbi_recover.core.leases import StoreReport
-from symbi_recover.core.retirement import ReconcileDocument, ReconcileItem, ReconcileReport
+from symbi_recover.core.retirement import (
+    FenceDocument,
+    FenceReport,
+    ReconcileDocument,
+    ReconcileItem,
+    ReconcileReport,
+)
 from symbi_recover.read.verify.lease_judge import one_lease
 from symbi_recover.render import lease_acts
 
@@ -162,3 +168,71 @@ def _reconcile_next(report: ReconcileReport, code: Exit) -> str:
     if code is Exit.OK:
         return "start the helper again, if it was stopped" if report.executed else "nothing"
     return "see `symbi-recover explain CODE` for each code; `lease retire` for tombstones"
+
+
+@click.command(
+    cls=WritingCommand,
+    help="List the fences that interrupted runs of `lease retire` left at the engines, containers and images, and with "
+    "--confirm remove those that the operator's own notes know by their nonce. Everything else is left.",
+    epilog="Exit codes: 0 none, or removed; 2 plan printed, or some were left; 3 a daemon did not answer; 4 the fences are "
+    "not those that were reviewed; 1 failed.",
+    examples="""
+    symbi-recover lease fences
+    symbi-recover lease fences --confirm 2f7a…e1
+    """,
+)
+@store_options
+@click.option("--confirm", metavar="SHA256", help=f"{CONFIRM} That of the whole plan.")
+@click.option(
+    "--no-ledger", is_flag=True, help="Do not record the act in the operator's ledger; this is said."
+)
+@format_option("text", "json")
+@display_options
+@pass_environment
+def fences_command(
+    environment: Environment,
+    state_dir: str | None,
+    helper_uid: int | None,
+    confirm: str | None,
+    no_ledger: bool,
+    chosen_format: str | None,
+) -> Exit:
+    """Run `lease fences`."""
+    # late: the SDK takes longer to load than everything else together
+    from symbi_recover.read.daemon.endpoint import read_configuration, resolve  # noqa: PLC0415
+    from symbi_recover.read.verify.lease_check import account_home  # noqa: PLC0415
+    from symbi_recover.write import fences  # noqa: PLC0415
+    from symbi_recover.write.daemon import EngineHand  # noqa: PLC0415
+    from symbi_recover.write.ledger import recorder  # noqa: PLC0415
+
+    form = environment.format(chosen_format)
+    need_digest(confirm)
+    whole = Question(environment, state_dir, helper_uid).look()
+    home = account_home(whole.helper_uid)
+    sockets = [
+        resolve(view.record.docker_environment, home=home, read=read_configuration).socket
+        for view in whole.records
+        if view.backend == "container"
+    ]
+    endpoints = tuple(path for path in sockets if path is not None)
+    if confirm is None:
+        report = fences.survey(operator_home(), endpoints, EngineHand)
+    else:
+        record = recorder(operator_home(), environment.clock, wanted=not no_ledger)
+        report = fences.clear(operator_home(), endpoints, EngineHand, confirm=confirm, recorder=record)
+    code = _fences_exit(report)
+    document = FenceDocument(ok=code is Exit.OK, exit=int(code), report=report)
+    planned = any(one.outcome == "planned" for one in report.fences)
+    step = (
+        f"symbi-recover lease fences --state-dir {shlex.quote(whole.state_dir)} --confirm {report.plan_hash}"
+    )
+    step = step if planned else "nothing"
+    return deliver(environment, form, document, lease_acts.fences(report, code, environment.paint, step))
+
+
+def _fences_exit(report: FenceReport) -> Exit:
+    exits = [Exit.UNEXAMINED for found in report.findings if found.code in UNANSWERED]
+    exits += [
+        {"done": Exit.OK, "failed": Exit.REFUSED}.get(one.outcome, Exit.ATTENTION) for one in report.fences
+    ]
+    return worst(exits)

@@ -58,6 +58,14 @@ class Listed(Struct, frozen=True, kw_only=True):
     state: str
 
 
+class Remembered(Struct, frozen=True):
+    """One event of a daemon's log."""
+
+    action: str
+    """`create` or `destroy`."""
+    container_id: str
+
+
 class Engine(Protocol):
     """A daemon that can be asked."""
 

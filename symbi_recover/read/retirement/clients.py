@@ -171,7 +171,7 @@ def _ended(pid: int) -> bool:
 
 def _program(seen: Observation) -> str:
     path = seen.executable.path if isinstance(seen.executable, Executable) else seen.stat.command
-    return os.fsdecode(path)
+    return path.decode("utf-8", "backslashreplace")
 
 
 def _reason(seen: Observation, wanted: _Wanted, one: _Pass) -> str | None:

@@ -9,16 +9,18 @@ Nothing is asked of the engine but GET. What cannot be told is a code, never a g
 """
 
 import os
+import sys
 
 from msgspec import Struct
 
-from symbi_recover.core.lease_records import LABEL, LeaseRecord
+from symbi_recover.core.lease_records import LABEL
 from symbi_recover.core.leases import LeaseView
 from symbi_recover.core.witness import EngineIdentity, ListenerIdentity
 from symbi_recover.read.daemon.listener import Listener, find_engine
 from symbi_recover.read.daemon.questions import DaemonError, Engine, EngineFacts
 from symbi_recover.read.evidence.clock import BirthTime, StartTime
 from symbi_recover.read.evidence.kernel import PROC, opened
+from symbi_recover.read.evidence.locate import lstat_at
 from symbi_recover.read.evidence.processes import Executable, Observation, observe
 from symbi_recover.read.retirement.host import Host
 from symbi_recover.read.verify.container import Seen, judge_container
@@ -39,16 +41,16 @@ class EngineSight(Struct, frozen=True, kw_only=True):
     waiting: int | None = None
     started_ns: int | None = None
     """The earliest moment at which it can have started, by the clock."""
-    linked: bool = False
 
 
-def look_at_engine(path: str, engine: Engine, host: Host) -> EngineSight:
+def look_at_engine(path: str, engine: Engine, host: Host, last_write_ns: int | None = None) -> EngineSight:
     """See which engine serves a socket.
 
     Args:
         path: of the socket.
         engine: connected there.
         host: whose processes may be it.
+        last_write_ns: of the record; a link at the path that is younger may have led elsewhere then.
     """
     try:
         facts = engine.facts()
@@ -61,23 +63,27 @@ def look_at_engine(path: str, engine: Engine, host: Host) -> EngineSight:
     unsupported = why_unsupported(facts)
     if unsupported is not None:
         codes["engine_unsupported"] = unsupported
-    if found.linked:
+    if found.linked and last_write_ns is not None and _link_changed_ns(path) > last_write_ns:
         codes["endpoint_link"] = f"{path} leads to {found.real_path}"
     if found.code is not None:
         codes[found.code] = found.reason or ""
-    sight = EngineSight(codes=tuple(codes), details=codes, waiting=found.waiting, linked=found.linked)
+    sight = EngineSight(codes=tuple(codes), details=codes, waiting=found.waiting)
     if found.engine_pid is None or found.engine_start_ticks is None:
         return sight
     started = host.process_started(found.engine_start_ticks)
     return EngineSight(
         codes=sight.codes,
         details=codes,
-        engine=_identity(facts, found, found.engine_pid, found.engine_start_ticks, host),
+        engine=_identity(facts, found.engine_pid, found.engine_start_ticks, host),
         listener=_listener(path, found),
         waiting=found.waiting,
         started_ns=started.earliest_ns if isinstance(started, StartTime) else None,
-        linked=found.linked,
     )
+
+
+def _link_changed_ns(path: str) -> int:
+    status = lstat_at(path, -1)
+    return max(status.st_mtime_ns, status.st_ctime_ns) if status is not None else sys.maxsize
 
 
 def why_unsupported(facts: EngineFacts) -> str | None:
@@ -99,16 +105,16 @@ def _listener(path: str, found: Listener) -> ListenerIdentity | None:
     )
 
 
-def _identity(facts: EngineFacts, found: Listener, pid: int, start_ticks: int, host: Host) -> EngineIdentity:
+def _identity(facts: EngineFacts, pid: int, start_ticks: int, host: Host) -> EngineIdentity:
     seen = observe(pid)
     program = ""
     if isinstance(seen, Observation) and isinstance(seen.executable, Executable):
-        program = os.fsdecode(seen.executable.path)
+        program = seen.executable.path.decode("utf-8", "backslashreplace")
     inode, born = _storage(pid, facts.data_root, host)
     return EngineIdentity(
         pid=pid,
         start_ticks=start_ticks,
-        executable=program or found.owner_program or "",
+        executable=program,
         engine_id=facts.engine_id,
         version=facts.version,
         data_root=facts.data_root or "",
@@ -144,14 +150,3 @@ def absence_of(engine: Engine, view: LeaseView, where: str) -> tuple[str | None,
     code, found = judge_container(view, seen, where, supervised=False)
     text = found[0].message if found else ""
     return (None, text) if code == "container_absent" else (code, text)
-
-
-def events_of(engine: Engine, record: LeaseRecord) -> tuple[str, ...]:
-    """What the engine's event log remembers of the name; empty where it cannot be asked."""
-    asked = getattr(engine, "creations", None)
-    if asked is None:
-        return ()
-    try:
-        return tuple(asked(record.name))
-    except DaemonError:
-        return ()

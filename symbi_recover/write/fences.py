@@ -1,0 +1,211 @@
+"""`lease fences`: finds left-over fences by their label, and removes those whose nonce our own notes know.
+
+Containers, images and notes are looked for at every endpoint that a note or a record of the store names. What carries
+our label with an unknown nonce is shown and left: a label is no proof. A fence of a run that is at work is left too.
+"""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from symbi_recover.core.codes import finding
+from symbi_recover.core.errors import RecoverError, StaleError
+from symbi_recover.core.findings import Finding
+from symbi_recover.core.lease_records import NAME_PREFIX
+from symbi_recover.core.retirement import FENCE_LABEL, NONCE_LABEL, FenceNote, FenceReport, FenceView
+from symbi_recover.read.daemon.questions import DaemonError
+from symbi_recover.read.retirement.notes import FENCES, decoded, read_own
+from symbi_recover.wire import canonical
+from symbi_recover.write.daemon import EngineHand
+from symbi_recover.write.fence import Hands, is_of, lock_note, note_name, remove_fence
+from symbi_recover.write.ledger import Recorder
+from symbi_recover.write.notes import remove_own
+
+COMMAND = "lease fences"
+
+
+def survey(home: str, endpoints: tuple[str, ...], hands: Hands) -> FenceReport:
+    """List every fence; nothing is changed.
+
+    Args:
+        home: the operator's folder.
+        endpoints: sockets to ask besides those of the notes.
+        hands: connects to one.
+    """
+    notes, findings = _notes(home)
+    everywhere = tuple(sorted({*endpoints, *(note.endpoint for note in notes)}))
+    views: list[FenceView] = []
+    for endpoint in everywhere:
+        hand = hands(endpoint)
+        try:
+            views += _at(hand, endpoint, [note for note in notes if note.endpoint == endpoint])
+        except DaemonError as error:
+            findings.append(finding(error.code, error.message, path=endpoint))
+        finally:
+            hand.close()
+    return FenceReport(
+        endpoints=everywhere,
+        executed=False,
+        plan_hash=_hash(views),
+        fences=tuple(views),
+        findings=tuple(findings),
+    )
+
+
+def _notes(home: str) -> tuple[list[FenceNote], list[Finding]]:
+    notes: list[FenceNote] = []
+    findings: list[Finding] = []
+    for own in read_own(home, FENCES):
+        note = decoded(own, FenceNote)
+        if isinstance(note, str) or note_name(note) != own.name:
+            why = note if isinstance(note, str) else "its name is not that of its content"
+            findings.append(finding("witness_unusable", why, path=own.path))
+        else:
+            notes.append(note)
+    return notes, findings
+
+
+def _at(hand: EngineHand, endpoint: str, notes: list[FenceNote]) -> Iterator[FenceView]:
+    seen: set[str] = set()
+    for container in hand.fences():
+        named = next((note for note in notes if is_of(container.labels, note)), None)
+        ours = (
+            named is not None
+            and f"{NAME_PREFIX}{named.lease}" in container.names
+            and container.state == "created"
+        )
+        seen |= {named.nonce} if named is not None else set()
+        yield _view(
+            "container",
+            container.id,
+            ", ".join(container.names),
+            container.labels,
+            endpoint,
+            container.state,
+            ours,
+        )
+    for image in hand.fence_images():
+        named = next((note for note in notes if is_of(image.labels, note)), None)
+        seen |= {named.nonce} if named is not None else set()
+        yield _view(
+            "image", image.id, ", ".join(image.tags), image.labels, endpoint, "there", named is not None
+        )
+    for note in notes:
+        if note.nonce not in seen:
+            yield FenceView(
+                kind="note",
+                id=note.nonce,
+                name=note_name(note),
+                lease=note.lease,
+                nonce=note.nonce,
+                endpoint=endpoint,
+                state="without a fence",
+                ours=True,
+                code="fence_note_stale",
+            )
+
+
+def _view(
+    kind: str, one: str, name: str, labels: dict[str, str], endpoint: str, state: str, ours: bool
+) -> FenceView:
+    return FenceView(
+        kind="container" if kind == "container" else "image",
+        id=one,
+        name=name,
+        lease=labels.get(FENCE_LABEL, ""),
+        nonce=labels.get(NONCE_LABEL, ""),
+        endpoint=endpoint,
+        state=state,
+        ours=ours,
+        code="fence_own" if ours else "fence_foreign",
+        outcome="planned" if ours else "left",
+    )
+
+
+def _hash(views: list[FenceView]) -> str:
+    acts = [[one.kind, one.id, one.lease, one.nonce, one.endpoint] for one in views if one.ours]
+    return canonical.digest(["lease-fences-v1", acts]).removeprefix("sha256:")
+
+
+def clear(
+    home: str, endpoints: tuple[str, ...], hands: Hands, *, confirm: str, recorder: Recorder
+) -> FenceReport:
+    """Remove our own left-over fences.
+
+    Args:
+        home: the operator's folder.
+        endpoints: as for `survey`.
+        hands: connects to one.
+        confirm: hash of the plan that was reviewed.
+        recorder: of the ledger.
+
+    Raises:
+        StaleError: `plan_changed`.
+    """
+    plan = survey(home, endpoints, hands)
+    acts = [one for one in plan.fences if one.ours]
+    if not acts:
+        return replace(plan, executed=True)
+    if plan.plan_hash != confirm:
+        raise StaleError(
+            "plan_changed",
+            "the fences are not those that were reviewed",
+            hint=f"the hash is {plan.plan_hash} now",
+        )
+    recorder.begin(COMMAND, {"home": home, "confirm": confirm}, confirm)
+    notes, _ = _notes(home)
+    outcomes: dict[str, tuple[str, str]] = {}
+    for note in notes:
+        if any(one.nonce == note.nonce for one in acts):
+            outcomes[note.nonce] = _clear_one(home, note, hands)
+    views = tuple(_after(one, outcomes) for one in plan.fences)
+    failed = any(one.outcome == "failed" for one in views)
+    recorder.finish("failed" if failed else "done")
+    reasons = [
+        finding("fence_in_use" if outcome == "left" else "fence_left", why)
+        for outcome, why in outcomes.values()
+        if outcome != "done"
+    ]
+    return replace(plan, executed=True, fences=views, findings=(*plan.findings, *reasons))
+
+
+def _after(one: FenceView, outcomes: dict[str, tuple[str, str]]) -> FenceView:
+    if not one.ours or one.nonce not in outcomes:
+        return replace(one, outcome="left")
+    outcome, _ = outcomes[one.nonce]
+    if outcome == "left":
+        return replace(one, outcome="left", code="fence_in_use")
+    return replace(one, outcome="done" if outcome == "done" else "failed")
+
+
+def _clear_one(home: str, note: FenceNote, hands: Hands, *, certain: bool = True) -> tuple[str, str]:
+    """What became of one note's fence: done, left or failed, and why; without certainty the note stays."""
+    try:
+        lock = lock_note(home, note)
+        if lock is None:
+            return "left", f"the fence of lease {note.lease} belongs to a run that is at work"
+        hand = hands(note.endpoint)
+        try:
+            why = remove_fence(hand, note)
+            if why is None and certain:
+                remove_own(home, FENCES, note_name(note))
+        finally:
+            hand.close()
+            lock.release()
+    except RecoverError as error:
+        return "failed", f"{error.code}: {error.message}"
+    return ("done", "") if why is None else ("failed", why)
+
+
+def clear_own(home: str, lease: str, hands: Hands, *, certain: bool) -> list[str]:
+    """Remove what interrupted runs of one lease left; reasons why something is left.
+
+    Args:
+        home: the operator's folder.
+        lease: whose fences.
+        hands: connects to an endpoint.
+        certain: no request of an interrupted run can still be carried out, so that the notes may go as well.
+    """
+    notes, _ = _notes(home)
+    results = [_clear_one(home, note, hands, certain=certain) for note in notes if note.lease == lease]
+    return [why for outcome, why in results if outcome != "done"]

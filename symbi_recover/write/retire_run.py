@@ -1,0 +1,343 @@
+"""One run of `lease retire` under the lock: evidence, fence, proof, and the record last (leases.md section 18.6).
+
+1. The store is locked; read and judge it; examine the record: endpoint, engine, absence, client, witnesses.
+2. Client scan, two passes.
+3. If nothing speaks against it and some row could hold: note, ledger intent, empty image, fence.
+4. Scan again; unless a reboot or a replaced engine is witnessed: drain and census.
+5. The fence still stands; same engine, same boot.
+6. The table decides. To retire: a signed intent, durable.
+7. Remove the fence, without force; then its image.
+8. Absence again, and for a quiet engine the census again; else `late_container`, and the record stays.
+9. The record still is the same file: unlink it, sync the directory.
+10. Signed receipt; ledger outcome; release the lock.
+
+The record goes last. A run that stops anywhere leaves a store that the helper can handle; the same command, given again,
+removes left-over fences of its own, gathers all evidence anew, or completes the receipt if the record has gone.
+"""
+
+import base64
+import os
+from typing import Any
+
+from msgspec.structs import replace
+
+from symbi_recover.core.codes import finding
+from symbi_recover.core.errors import RecoverError, RefusedError, UnexaminedError
+from symbi_recover.core.findings import Finding
+from symbi_recover.core.lease_records import LABEL
+from symbi_recover.core.retirement import (
+    Decision,
+    Evidence,
+    Quiescence,
+    RetirementIntent,
+    RetirementReceipt,
+    RetireReport,
+    Seen,
+)
+from symbi_recover.core.witness import Scan
+from symbi_recover.read.retirement.census import take_census, wait_for_quiet
+from symbi_recover.read.retirement.clients import scan_clients
+from symbi_recover.read.retirement.engine import absence_of, look_at_engine
+from symbi_recover.read.retirement.examine import Examination, examine, with_run
+from symbi_recover.read.retirement.notes import RETIREMENTS
+from symbi_recover.read.retirement.table import decide, obstacles_before_fence, worth_a_fence
+from symbi_recover.write.atomic import changing, sync_folder
+from symbi_recover.write.fence import FenceWork
+from symbi_recover.write.fences import clear_own
+from symbi_recover.write.notes import usable
+from symbi_recover.write.receipts import Earlier, Receipts
+from symbi_recover.write.records import read_same, unlink_record
+from symbi_recover.write.retire_request import (
+    Outcome,
+    Request,
+    judged,
+    not_established,
+    record_of,
+    report_of,
+    terms,
+)
+from symbi_recover.write.sign import Signer
+from symbi_recover.write.supervisor import HeldStore, is_local
+
+COMMAND = "lease retire"
+
+
+class Run:
+    """One run under the lock."""
+
+    def __init__(self, request: Request, held: HeldStore, signer: Signer | None) -> None:
+        self.request = request
+        self.held = held
+        self.signer = signer
+        self.receipts = Receipts(request.home, request.lease, signer) if signer is not None else None
+        self.snapshot, self.report = judged(request, held.path, ours=True)
+        self.asker = request.asker(self.report.helper_uid)
+        self.extra: list[Finding] = list(self.receipts.findings) if self.receipts is not None else []
+        self.scans: tuple[Scan, ...] = ()
+        self.census: Quiescence | None = None
+        self.details: dict[str, str] = {}
+
+    def go(self) -> RetireReport:
+        """All steps."""
+        self.held.check()
+        if self.snapshot.entry(f"{self.request.lease}.json") is None:
+            before = self._before()
+            if before is not None:
+                return before
+        view, folder = record_of(self.request, self.snapshot, self.report)
+        if self.receipts is not None and self.receipts.interrupted(view.sha256) is not None:
+            self.extra.append(finding("retirement_unfinished", "an earlier intent has no receipt"))
+        if view.sha256 == self.request.confirm:
+            left = clear_own(self.request.home, view.lease, self.request.hands, certain=False)
+            self.extra += [finding("fence_left", why) for why in left]
+        seen = examine(view, self.report, folder, self.asker)
+        self.scans = (seen.scan,)
+        evidence = self._evidence(seen)
+        if obstacles_before_fence(evidence) or not worth_a_fence(evidence):
+            return self._refused(seen, decide(evidence), None)
+        subject = {"state_dir": self.held.path, "lease": view.lease}
+        self.request.recorder.begin(COMMAND, subject, view.sha256)
+        try:
+            report = self._fenced(seen)
+        except RecoverError as error:
+            self.request.recorder.finish("failed", error=error)
+            raise
+        done = report.outcome == "retired"
+        receipts = {report.receipt: self._receipt_sha256} if report.receipt is not None else {}
+        self.request.recorder.finish("done" if done else "refused", receipts=receipts)
+        return report
+
+    _receipt_sha256 = ""
+
+    def _before(self) -> RetireReport | None:
+        """The record is not there: perhaps an earlier run removed it."""
+        if self.receipts is None or self.request.confirm is None:
+            return None
+        finished = self.receipts.finished(self.request.confirm)
+        if finished is not None:
+            note = finding("already_retired", f"receipt {finished.receipt_path}")
+            return self._done("already_retired", note, finished.receipt_path)
+        interrupted = self.receipts.interrupted(self.request.confirm)
+        if interrupted is None:
+            return None
+        with changing(self.held.path):
+            sync_folder(self.held.folder)
+        left = clear_own(self.request.home, self.request.lease, self.request.hands, certain=True)
+        self.extra += [finding("fence_left", why) for why in left]
+        subject = {"state_dir": self.held.path, "lease": self.request.lease}
+        self.request.recorder.begin(COMMAND, subject, self.request.confirm)
+        path = self._write_receipt(interrupted, "absent_after_interruption", ("retirement_completed",), ())
+        self.request.recorder.finish("done", receipts={path: self._receipt_sha256})
+        note = finding("retirement_completed", f"run {interrupted.number} left an intent without a receipt")
+        return self._done("completed", note, path)
+
+    def _done(self, outcome: Outcome, note: Finding, receipt: str | None) -> RetireReport:
+        return report_of(
+            self.request,
+            self.report,
+            outcome,
+            findings=(*self.extra, note),
+            receipt=receipt,
+        )
+
+    def _evidence(self, seen: Examination, **facts: Any) -> Evidence:
+        view = seen.view
+        why_receipt = self._why_no_receipt()
+        why_local = is_local(self.held.folder)
+        details = dict(self.details)
+        if why_receipt is not None:
+            details["receipt_unavailable"] = why_receipt
+        if why_local is not None:
+            details["state_dir_not_local"] = why_local
+        return seen.evidence(
+            **{
+                "lock": "held",
+                "local": why_local is None,
+                "confirmed": True,
+                "record_same": view.sha256 == self.request.confirm,
+                "scans": self.scans,
+                "quiescence": self.census,
+                "details": details,
+                **terms(self.request, view, ready=why_receipt is None),
+                **facts,
+            }
+        )
+
+    def _why_no_receipt(self) -> str | None:
+        if self.signer is None:
+            return "the operator has no key; see `symbi-recover key init`"
+        return usable(self.request.home, RETIREMENTS)
+
+    def _fenced(self, seen: Examination) -> RetireReport:
+        """Steps 3 to 10."""
+        endpoint = seen.endpoint.address or ""
+        work = FenceWork(
+            self.request.hands, self.request.home, seen.view.lease, endpoint, self.request.clock()
+        )
+        try:
+            work.make()
+            evidence = self._behind(seen, work)
+            decision = decide(evidence)
+            if not decision.retire:
+                return self._refused(seen, decision, work)
+            return self._proven(seen, decision, work)
+        finally:
+            if work.remove() is not None:
+                work.release()
+
+    def _behind(self, seen: Examination, work: FenceWork) -> Evidence:
+        """Steps 4 and 5: scan again, drain and census, then fence, engine and boot as they were."""
+        facts: dict[str, Any] = {"fence": work.fence}
+        if work.fence.state != "unbroken":
+            self.details[work.fence.state] = work.fence.why or ""
+            return self._evidence(seen, **facts)
+        folders = (self.held.path, self.asker.given_path)
+        self.scans = (*self.scans, scan_clients(seen.view.record, folders, self.asker.host))
+        self._note_scan(self.scans[-1])
+        sight = seen.sight
+        rows = {row.row for row in decide(self._evidence(seen, **facts)).rows if row.holds}
+        clean = all(scan.clean for scan in self.scans)
+        if not rows & {"T1", "T2"} and clean and sight.engine is not None and sight.listener is not None:
+            self.census = take_census(sight.engine, sight.listener, self.asker.host)
+            if self.census.code is not None:
+                self.details[self.census.code] = self.census.why or ""
+        facts |= self._same(seen, work)
+        return self._evidence(seen, **facts)
+
+    def _note_scan(self, scan: Scan) -> None:
+        if scan.hits:
+            hits = [f"process {hit.pid} ({hit.program}): {hit.why}" for hit in scan.hits]
+            self.details["client_alive"] = "; ".join(hits)
+        if scan.unreliable:
+            self.details["client_scan_unreliable"] = "; ".join(scan.unreliable)
+
+    def _same(self, seen: Examination, work: FenceWork) -> dict[str, Any]:
+        """Step 5."""
+        endpoint = seen.endpoint.address or ""
+        hand = self.request.hands(endpoint)
+        try:
+            fence = work.check(hand)
+            late = hand.labelled(LABEL, seen.view.lease)
+            now = look_at_engine(endpoint, hand, self.asker.host, seen.record.last_write_ns)
+        except UnexaminedError as error:
+            why = f"{error.code}: {error.message}"
+            self.details["engine_unavailable"] = why
+            return {"fence": work.fence, "engine_codes": ("engine_unavailable",)}
+        finally:
+            hand.close()
+        if fence.state != "unbroken":
+            self.details[fence.state] = fence.why or ""
+        facts: dict[str, Any] = {
+            "fence": fence,
+            "same_engine": (now.engine, now.listener) == (seen.sight.engine, seen.sight.listener),
+            "same_boot": self.asker.host.boot_id() == seen.boot_id,
+            "engine_codes": tuple(dict.fromkeys((*seen.sight.codes, *now.codes))),
+        }
+        if late:
+            self.details["container_renamed"] = f"container {late[0].id} carries the lease's label"
+            facts["absence"] = "container_renamed"
+        return facts
+
+    def _proven(self, seen: Examination, decision: Decision, work: FenceWork) -> RetireReport:
+        """Steps 6 to 10."""
+        if self.receipts is None:
+            raise RefusedError("receipt_unavailable", "the operator has no key")
+        told = with_run(seen, self.scans, work.fence, self.census)
+        data = read_same(self.held, seen.record)
+        run = self.receipts.write_intent(self._intent(seen, decision, told, data))
+        why = work.remove()
+        if why is not None:
+            left = finding("fence_left", why)
+            self._write_receipt(run, "refused", ("fence_left",), (why,))
+            return self._refused(seen, decision, None, left)
+        late = self._late(seen)
+        if late is not None:
+            receipt = self._write_receipt(run, "late_container", (late.code,), (late.message,))
+            return replace(self._refused(seen, decision, None, late), receipt=receipt)
+        synced = unlink_record(self.held, seen.record)
+        notes = [finding("retired", f"{', '.join(decision.proofs)}")]
+        if not synced:
+            notes.append(finding("sync_unconfirmed", "the removal of the record"))
+        left_over = clear_own(self.request.home, seen.view.lease, self.request.hands, certain=True)
+        notes += [finding("fence_left", text) for text in left_over]
+        codes = (*decision.codes, *(note.code for note in notes))
+        receipt = self._write_receipt(run, "retired", codes, tuple(note.message for note in notes[1:]))
+        return report_of(
+            self.request,
+            self.report,
+            "retired",
+            seen=told,
+            decision=decision,
+            findings=(*seen.findings, *self.extra, *notes),
+            receipt=receipt,
+        )
+
+    def _intent(self, seen: Examination, decision: Decision, told: Seen, data: bytes) -> RetirementIntent:
+        return RetirementIntent(
+            lease=seen.view.lease,
+            record=base64.b64encode(data).decode(),
+            record_sha256=seen.record.sha256,
+            proofs=decision.proofs,
+            codes=decision.codes,
+            seen=told,
+            statement=self.request.statement,
+            not_established=not_established(told),
+            host=self.asker.host.name(),
+            uid=os.geteuid(),
+            at_ns=self.request.clock(),
+        )
+
+    def _late(self, seen: Examination) -> Finding | None:
+        """Step 8: what speaks against it after the fence has gone, or None."""
+        endpoint = seen.endpoint.address or ""
+        hand = self.request.hands(endpoint)
+        try:
+            absence, text = absence_of(hand, seen.view, f"{self.held.path}/{seen.view.lease}.json")
+        finally:
+            hand.close()
+        if absence is not None:
+            code = absence if absence == "engine_unavailable" else "late_container"
+            return finding(code, text)
+        engine, listener = seen.sight.engine, seen.sight.listener
+        if self.census is None or not self.census.quiet or engine is None or listener is None:
+            return None
+        again = wait_for_quiet(engine, listener, self.asker.host, control=self.census.control or 0)
+        if again.quiet:
+            return None
+        return finding(again.code or "census_unreadable", f"after the fence was removed: {again.why}")
+
+    def _write_receipt(
+        self, run: Earlier, outcome: str, codes: tuple[str, ...], remarks: tuple[str, ...]
+    ) -> str:
+        if self.receipts is None:
+            raise RefusedError("receipt_unavailable", "the operator has no key")
+        receipt = RetirementReceipt(
+            lease=self.request.lease,
+            record_sha256=run.intent.record_sha256,
+            intent_sha256=run.intent_sha256,
+            outcome=outcome,  # type: ignore[arg-type]  # one of the literals
+            codes=codes,
+            remarks=remarks,
+            at_ns=self.request.clock(),
+        )
+        path, self._receipt_sha256 = self.receipts.write_receipt(run, receipt)
+        return path
+
+    def _refused(
+        self, seen: Examination, decision: Decision, work: FenceWork | None, *more: Finding
+    ) -> RetireReport:
+        """The record is kept; a fence that stands is taken away."""
+        told = with_run(seen, self.scans, work.fence if work is not None else seen.seen.fence, self.census)
+        extra = [*self.extra, *more]
+        if work is not None:
+            why = work.remove()
+            if why is not None:
+                extra.append(finding("fence_left", why))
+        return report_of(
+            self.request,
+            self.report,
+            "refused",
+            seen=told,
+            decision=replace(decision, retire=False),
+            findings=(*seen.findings, *extra),
+        )

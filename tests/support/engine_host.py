@@ -1,0 +1,79 @@
+"""A host that sees one private engine and its relatives, for evidence that must not meet other engines of the machine.
+
+Everything else is the real host's: processes, rights, boot, clock. What a test cannot bring about (another boot, a clock
+that is synchronised) it sets here.
+"""
+
+import os
+import time
+from collections.abc import Callable
+
+from symbi_recover.read.evidence.clock import BirthTime, ClockState, StartTime
+from symbi_recover.read.evidence.kernel import CannotKnow
+from symbi_recover.read.evidence.processes import list_pids
+from symbi_recover.read.retirement.host import RealHost
+
+
+class EngineHost(RealHost):
+    """The real host without other engines; times and boot may be set."""
+
+    def __init__(self, own: Callable[[], int]) -> None:
+        """Make it; `own` gives the process number of the private engine as it is now."""
+        self._own = own
+        self.init = 1
+        self.boot: str | None = None
+        self.clock = ClockState(synchronised=True, state=0)
+        self.boot_start: StartTime | None = None
+        self.engine_start: StartTime | None = None
+        self.birth: BirthTime | CannotKnow | None = None
+        self.faults: tuple[str, ...] | None = None
+        self.passed = 0.0
+        self.on_pause: Callable[[], None] = lambda: None
+
+    def pids(self) -> tuple[int, ...] | CannotKnow:
+        """All processes but those of other engines."""
+        found = list_pids()
+        if isinstance(found, CannotKnow):
+            return found
+        return tuple(pid for pid in found if pid == self._own() or not _is_engine(pid))
+
+    def scan_faults(self) -> tuple[str, ...]:
+        """The real ones unless set."""
+        return super().scan_faults() if self.faults is None else self.faults
+
+    def boot_id(self) -> str | CannotKnow:
+        """The real one unless set."""
+        return self.boot or super().boot_id()
+
+    def boot_started(self) -> StartTime | CannotKnow:
+        """The real one unless set."""
+        return self.boot_start or super().boot_started()
+
+    def process_started(self, start_ticks: int) -> StartTime | CannotKnow:
+        """The real one unless set."""
+        return self.engine_start or super().process_started(start_ticks)
+
+    def clock_state(self) -> ClockState | CannotKnow:
+        """As set."""
+        return self.clock
+
+    def born(self, descriptor: int) -> BirthTime | CannotKnow:
+        """The real one unless set."""
+        return self.birth or super().born(descriptor)
+
+    def monotonic(self) -> float:
+        """Time that `pause` makes pass at once, so that a minute of polling is short."""
+        return time.monotonic() + self.passed
+
+    def pause(self, seconds: float) -> None:
+        """Give others a moment, and let the clock go on as if it had been as long as asked."""
+        self.passed += max(0.2, seconds)
+        self.on_pause()
+        time.sleep(0.002)
+
+
+def _is_engine(pid: int) -> bool:
+    try:
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "dockerd"
+    except OSError:
+        return False
