@@ -53,7 +53,7 @@ def _change(path: str, change: Callable[[Entries], Entries]) -> bool:
     """Apply a change under the lock; whether the entries became others."""
     folder_path, name = os.path.split(os.path.abspath(path))
     try:
-        os.makedirs(folder_path, mode=0o700, exist_ok=True)
+        _make_private(folder_path)
         with _locked(folder_path) as folder:
             before = load(path, required=False)
             after = change(before)
@@ -65,6 +65,14 @@ def _change(path: str, change: Callable[[Entries], Entries]) -> bool:
         raise MisuseError(
             "trust_file_unusable", f"the trust file cannot be written: {system_text(error)}", path=path
         ) from error
+
+
+def _make_private(path: str) -> None:
+    """Make a folder and what is missing above it, each for its owner alone."""
+    if not os.path.isdir(path):
+        _make_private(os.path.dirname(path))
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
 
 
 @contextmanager
