@@ -82,6 +82,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "show": (f"{_READING}.schema", "Print one schema."),
         "validate": (f"{_READING}.schema", "Check a document's form against a schema."),
     },
+    "runbook": {
+        "list": (f"{_READING}.runbook", "List the runbooks."),
+        "show": (f"{_READING}.runbook", "Print one runbook."),
+    },
 }
 """Group, command: the module that has it (as `NAME_command`), and its line in the group's help."""
 
@@ -93,6 +97,7 @@ GROUPS = {
     "ledger": "The operator's signed ledger: what was intended, what was done, and how it ended.",
     "trust": "Public keys that were checked by a person.",
     "schema": "JSON Schemas of everything that is read and printed.",
+    "runbook": "What to do in an incident, step by step, offline.",
 }
 TOP: dict[str, tuple[str, str]] = {
     "explain": (f"{_READING}.explain", "Explain a finding or failure code, offline."),
@@ -206,6 +211,8 @@ def _run(arguments: list[str], name: str, environment: Environment) -> Exit:
         return _failed(error, environment)
     except (BrokenPipeError, click.Abort):
         raise
+    except OSError as error:  # the system failed, not this program: a close, a read of a faulty device
+        return _failed(_system(error), environment)
     except Exception as error:  # noqa: BLE001 -- the last line of defence
         return _defect(error, environment)
 

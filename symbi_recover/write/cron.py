@@ -26,6 +26,7 @@ from symbi_recover.read.invocation import inspect_invocation
 from symbi_recover.wire import canonical, cron, timestamp
 from symbi_recover.wire.receipt import payload_text
 from symbi_recover.wire.strictjson import JsonError
+from symbi_recover.write.atomic import sync_folder
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -35,6 +36,7 @@ OWNING = "Resolution saved; cron store ownership check failed: "
 UPDATING = "Resolution saved; cron history update failed, repeat this same review: "
 _LEGACY_ERROR = "legacy run has no durable invocation identity; inspect original effects before retry"
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 _OPEN_TIMEOUT = 5.0
 _BUSY_MS = 2000
 
@@ -123,6 +125,7 @@ def update(
                 return CronUpdate(False, "the schedule database has no such occurrence", bound)
             resolution = _resolution(store, scope, invocation_id, occurrence)
             changed = _reconcile(database, invocation_id, occurrence, resolution, _column_time(clock()))
+            _make_durable(database, path)
     return CronUpdate(changed, "" if changed else "its history was up to date", bound)
 
 
@@ -167,7 +170,7 @@ def _check_protection(path: str) -> None:
             )
     for target, flags in (
         (path, _OPEN),
-        (os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW),
+        (os.path.dirname(path), _FOLDER),
     ):
         descriptor = os.open(target, flags)
         try:
@@ -330,6 +333,16 @@ def _reconcile(
             "UPDATE cron_jobs SET status='\"Paused\"', enabled=0, updated_at=? WHERE job_id=?", (now, job)
         )
     return True
+
+
+def _make_durable(database: "Connection", path: str) -> None:
+    """Bring the log into the database and sync the folder, whose failure SQLite passes over when it makes a log."""
+    database.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+    descriptor = os.open(os.path.dirname(path), _FOLDER)
+    try:
+        sync_folder(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _check_history(database: "Connection", identity: str, receipt: str) -> None:

@@ -98,7 +98,7 @@ def _make(path: str) -> None:
     """Make the folder and those above it, private and durable; an existing one is left as it is."""
     missing = []
     folder = os.path.abspath(path)
-    while not os.path.lexists(folder):
+    while not os.path.lexists(folder) and folder != os.path.dirname(folder):
         missing.append(folder)
         folder = os.path.dirname(folder)
     for folder in reversed(missing):

@@ -245,7 +245,8 @@ def _judge_run(
                 yield "false-success", f"success, but the state is {scenario.final_state(world)!r}"
             if standard.talks and not outcome.stdout:
                 yield "false-success", "success, but nothing was announced on stdout"
-            if point.name in ("fsync", "fdatasync") and point.errno in _LOST_WRITES:
+            lost = point.name in ("fsync", "fdatasync") and point.errno in _LOST_WRITES
+            if lost and not scenario.may_pass_over(outcome):
                 yield "sync-ignored", "success, although data could not be made durable"
         left = scenario.leftovers(world)
         if left and not point.for_ever and point.name not in _REMOVALS:

@@ -75,6 +75,10 @@ class Scenario(ABC):
     def judge(self, workspace: Workspace, point: Point, outcome: Outcome) -> None:  # noqa: B027 - optional
         """Any further demand on a disturbed run; raise AssertionError when it is not met."""
 
+    def may_pass_over(self, outcome: Outcome) -> bool:
+        """Whether the sync that failed is one that a library passes over, and that the command does again itself."""
+        return False
+
     def announces(self, outcome: Outcome) -> bool:
         """Whether a run that was killed had already told the world of its success: by default, by any output."""
         return bool(outcome.stdout)
