@@ -11,6 +11,10 @@ from symbi_recover.core.errors import RefusedError
 from symbi_recover.read.evidence.opener import OpenedFile
 
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
+_ALONE = re.compile(
+    r"ssh-[^\r\n]+|-----BEGIN [A-Z ]+-----\r?\n(?:[A-Za-z0-9+/=]+\r?\n)+-----END [A-Z ]+-----(?:\r?\n)?"
+)
+"""One key in PEM or OpenSSH form, and nothing else."""
 _MAX_KEY_FILE = 16_384
 
 
@@ -42,7 +46,7 @@ def _file_text(path: str) -> str:
         if file.facts.kind != "file" or len(data) > _MAX_KEY_FILE:
             raise RefusedError("key_form", f"the key file is a {file.facts.kind} or too large", path=path)
     text = data.decode("ascii", "replace")
-    return text.removesuffix("\n").removesuffix("\r")
+    return text.removesuffix("\r\n") if text.endswith("\r\n") else text.removesuffix("\n")
 
 
 def _encoded(text: str, path: str | None) -> bytes:
@@ -51,6 +55,8 @@ def _encoded(text: str, path: str | None) -> bytes:
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
 
+    if not _ALONE.fullmatch(text):
+        raise RefusedError("key_form", "public key has other text around it or is cut short", path=path)
     data = os.fsencode(text)
     load = serialization.load_ssh_public_key if text.startswith("ssh-") else serialization.load_pem_public_key
     try:
