@@ -26,8 +26,8 @@ _VERDICTS = {
 }
 
 
-def journal(report: JournalReport, verdict: Exit, paint: Painter, next_step: str) -> list[str]:
-    """All lines for one inspected journal, safe to print."""
+def journal(report: JournalReport, verdict: Exit, paint: Painter, next_step: str | None = None) -> list[str]:
+    """All lines for one inspected journal, safe to print; without a next step it is one of several."""
     style, word = _VERDICTS[verdict]
     lines = [f"{paint(style, word)}  {safe(report.journal)}"]
     recovery = report.recovery
@@ -42,7 +42,13 @@ def journal(report: JournalReport, verdict: Exit, paint: Painter, next_step: str
     if report.not_checked:
         lines += ["", paint("strong", "Not checked")]
         lines += [f"  - {safe(item.what)}: {safe(item.why)}" for item in report.not_checked]
-    return [*lines, "", f"Verdict {int(verdict)}, {word.lower()}. Next: {next_step}"]
+    return [*lines, "", conclusion(verdict, next_step)] if next_step is not None else lines
+
+
+def conclusion(verdict: Exit, next_step: str, journals: int = 1) -> str:
+    """The last line of all: the verdict, which is the exit code, and what to do next."""
+    over = f" over {journals:,} journals" if journals > 1 else ""
+    return f"Verdict {int(verdict)}{over}, {_VERDICTS[verdict][1].lower()}. Next: {safe(next_step)}"
 
 
 def findings(found: tuple[Finding, ...], paint: Painter) -> list[str]:

@@ -96,17 +96,23 @@ def verify_command(
     )
     lines: list[str] = []
     files = []
+    steps: dict[Exit, str] = {}
     for journal in journals:
         try:
             inspected = inspection.inspect(journal, asked, keys_for(journal, key_text, trust_file))
+        except MisuseError:
+            raise
         except RecoverError as error:
             files.append(VerifiedFile(exit=int(error.exit), failure=failure.document(error)))
-            lines += failure.lines(error, "error: ")
+            lines += [*failure.lines(error, "error: "), ""]
+            steps.setdefault(error.exit, failure.next_step(error))
             continue
         files.append(VerifiedFile(exit=int(inspected.verdict), report=inspected.report))
-        lines += text.journal(inspected.report, inspected.verdict, environment.paint, next_step(inspected))
-    verdict = worst([Exit(file.exit) for file in files])
+        lines += [*text.journal(inspected.report, inspected.verdict, environment.paint), ""]
+        steps.setdefault(inspected.verdict, next_step(inspected))
+    verdict = worst(list(steps))
     if form == "text":
+        lines.append(text.conclusion(verdict, steps[verdict], len(files)))
         return environment.deliver(verdict, lines)
     if form == "jsonl":
         return environment.deliver_json_lines(verdict, files)
