@@ -32,8 +32,15 @@ def number(value: float) -> str:
 
 
 def compact(value: Any) -> bytes:
-    """`value` as compact JSON; Structs in field order, free values in their own order."""
-    return _ENCODER.encode(_floats_as_text(value))
+    """`value` as compact JSON; Structs in field order, free values in their own order.
+
+    Names of files that are not UTF-8 show their odd bytes as `\\xNN`; the rest of a name is the same in any locale.
+    """
+    try:
+        return _ENCODER.encode(_floats_as_text(value))
+    except UnicodeEncodeError:
+        plain = msgspec.to_builtins(value, enc_hook=msgspec.json.decode)  # of a Raw, which is JSON
+        return _ENCODER.encode(_floats_as_text(_encodable(plain)))
 
 
 def canonical(value: Any) -> bytes:
@@ -62,6 +69,17 @@ def _floats_as_text(value: Any) -> Any:
         return [_floats_as_text(item) for item in value]
     if isinstance(value, float):
         return msgspec.Raw(number(value).encode())
+    return value
+
+
+def _encodable(value: Any) -> Any:
+    """The same value, with text that came from undecodable names made text that can be encoded."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    if isinstance(value, dict):
+        return {_encodable(name): _encodable(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(item) for item in value]
     return value
 
 

@@ -1,5 +1,7 @@
 """`audit show`: the records of a journal, one by one."""
 
+import os
+
 import click
 
 from symbi_recover.cli.env import Environment
@@ -45,7 +47,7 @@ def show_command(
     form = environment.format(chosen_format)
     chosen = selection(sequences)
     key = read_public_key(key_text) if key_text is not None else None
-    wanted = needle.encode() if needle is not None else None
+    wanted = os.fsencode(needle) if needle is not None else None
     verdict = Exit.OK if key is not None else Exit.ATTENTION
     shown = []
     with OpenedFile.open(journal) as file:
