@@ -21,10 +21,4 @@ CODES: dict[str, Code] = {
         why="Entries are told apart by key, project and host.",
         next="See `trust list`.",
     ),
-    "trust_entry_present": Code(
-        severity=Severity.INFO,
-        meaning="The key is pinned already.",
-        why="An entry with the same key, project and host exists; nothing was changed.",
-        next="Nothing needs to be done.",
-    ),
 }
