@@ -400,3 +400,42 @@ def test_looking_changes_nothing_and_works_without_a_home(unresolved: Invocation
     before = fingerprint(tmp_path)
     assert run(*arguments(unresolved), env={"HOME": "/nonexistent", "TMPDIR": "/nonexistent"}).rc == 0
     assert fingerprint(tmp_path) == before
+
+
+def test_a_journal_cut_after_it_was_reviewed_contradicts_the_receipt(recorded: Invocation) -> None:
+    recorded.resolve()
+    lines = recorded.journal_path.read_bytes().splitlines(keepends=True)
+    put(recorded.journal_path, lines[0])
+    ran = ask(recorded)
+    assert ran.rc == 1
+    assert ran.first_error_line == PREFIX + (
+        "reconciled evidence changed; original outcome requires renewed investigation"
+    )
+    assert b"the receipt is for snapshot" in ran.err
+
+
+@pytest.mark.parametrize(
+    "moment", ["2016-12-31T23:59:60Z", "2026-11-29T11:31:60Z", "2036-03-04T05:06:07Z", "1999-01-01T00:00:00Z"]
+)
+def test_nothing_is_refused_on_account_of_a_clock(unresolved: Invocation, moment: str) -> None:
+    unresolved.resolve(recorded_at=moment)
+    ran = ask(unresolved)
+    assert (ran.rc, json.loads(ran.out)["resolution"]["recorded_at"]) == (0, moment)
+
+
+def test_a_conflicting_second_assessment_beside_the_first_changes_nothing(unresolved: Invocation) -> None:
+    first = unresolved.resolve().read_bytes()
+    other = review(unresolved.snapshot_hash(), outcome="failed")
+    put(unresolved.receipt_path.with_name(f"{'1' * 64}.resolved.json"), b"")
+    unresolved.receipt_path.unlink()
+    second = unresolved.resolve(other).read_bytes()
+    put(unresolved.receipt_path.with_name(f"{'1' * 64}.resolved.json"), second)
+    put(unresolved.receipt_path, first)
+    assert json.loads(ask(unresolved).out)["resolution"]["review"]["outcome"] == "no_effects"
+
+
+@pytest.mark.parametrize("drop", ["first", "claim"])
+def test_evidence_with_a_front_cut_off_is_refused(recorded: Invocation, drop: str) -> None:
+    path = recorded.journal_path if drop == "first" else recorded.claim_path
+    put(path, path.read_bytes().split(b"\n", 1)[1])
+    assert ask(recorded).rc == 1

@@ -5,12 +5,15 @@ import fcntl
 import io
 import json
 import os
+import pty
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.cli import Ran, run, run_process, run_terminal
+from tests.support.cli import PROGRAM, Ran, clean_environment, run, run_process, run_terminal
 from tests.support.evidence import fingerprint
 from tests.support.writer.claim import Invocation, claim_record, open_invocation
 from tests.support.writer.cron_store import cron_project
@@ -304,3 +307,31 @@ def test_ages_come_from_the_claims_modification_time(project: Project) -> None:
     os.utime(made.claim_path, (1_000_000_000, 1_000_000_000))
     age = rows(listed(project)[1])[made.id]["age_seconds"]
     assert age > 10 * 365 * 86_400
+
+
+def test_a_terminal_on_stderr_sees_the_progress_and_stdout_stays_one_document(project: Project) -> None:
+    for number in range(3):
+        recorded(project, f"claim-{number}")
+    master, slave = pty.openpty()
+    try:
+        done = subprocess.run(
+            [*PROGRAM, "invocation", "list", "--project", project.root],
+            stdout=subprocess.PIPE,
+            stderr=slave,
+            env=clean_environment(),
+            check=False,
+            timeout=60,
+        )
+        os.close(slave)
+        slave = -1
+        shown = b""
+        with suppress(OSError):  # the end of a terminal
+            while part := os.read(master, 4096):
+                shown += part
+    finally:
+        os.close(master)
+        if slave >= 0:
+            os.close(slave)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["verdict"] == 0
+    assert b"100%" in shown
