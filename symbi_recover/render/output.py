@@ -7,7 +7,7 @@ whatever the locale. A full device is a failure; a reader that has gone is not, 
 import os
 import sys
 from contextlib import suppress
-from typing import BinaryIO
+from typing import BinaryIO, Literal, TextIO
 
 from symbi_recover.core.errors import RecoverError
 
@@ -48,6 +48,7 @@ class Output:
         except BrokenPipeError:
             raise
         except OSError as error:
+            self.close()
             raise RecoverError(
                 "output_failed", f"the result could not be written: {os.strerror(error.errno or 0)}"
             ) from error
@@ -59,9 +60,7 @@ class Output:
     def close(self) -> None:
         """Give up standard output, so that nothing is flushed to a reader that has gone."""
         self._stdout = None
-        if sys.stdout is not None:
-            with suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), sys.stdout.fileno())
+        _silence("stdout")
 
     def note(self, text: str) -> None:
         """Write lines that are already safe to stderr; silent if that fails, for there is nowhere to say so."""
@@ -72,6 +71,16 @@ class Output:
             self._stderr.flush()
         except OSError:
             self._stderr = None
+            _silence("stderr")
+
+
+def _silence(name: Literal["stdout", "stderr"]) -> None:
+    """Give up a stream, so that what is left in its buffer does not fail again when the interpreter ends."""
+    stream: TextIO | None = getattr(sys, name)
+    if stream is not None:
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), stream.fileno())
+        setattr(sys, name, None)
 
 
 def is_terminal(stream: object) -> bool:
