@@ -111,6 +111,22 @@ class SchemaList(Struct, frozen=True, kw_only=True):
     schemas: tuple[SchemaEntry, ...]
 
 
+class RunbookEntry(Struct, frozen=True, kw_only=True):
+    """One runbook in the list."""
+
+    name: str
+    title: str
+    about: str
+    """When to use it: its first paragraph, on one line."""
+
+
+class RunbookList(Struct, frozen=True, kw_only=True):
+    """The document of `runbook list`."""
+
+    schema: str = "symbi-recover/runbook-list.v1"
+    runbooks: tuple[RunbookEntry, ...]
+
+
 class SchemaError(Struct, frozen=True, kw_only=True):
     """One place where a document is not as its schema says."""
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from symbi_recover.core.documents import SchemaEntry
+from symbi_recover.core.documents import RunbookEntry, SchemaEntry
 from symbi_recover.core.errors import MisuseError, UnexaminedError
 from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.wire import canonical
@@ -27,6 +27,8 @@ _IN_REPOSITORY: dict[Collection, str] = {
 }
 _FILE = re.compile(r"(?P<name>[a-z0-9-]+)\.v(?P<version>[1-9][0-9]*)\.schema\.json")
 _VERSIONED = re.compile(r"(?P<name>[a-z0-9-]+)\.v(?P<version>[1-9][0-9]*)(?:\.schema\.json)?")
+_RUNBOOK = re.compile(r"(?P<name>[a-z0-9-]+)\.md")
+_FOR_TESTS = re.compile(r"^<!--[^\n]*-->\n{1,2}", re.MULTILINE)
 _MOST_BYTES = 1 << 20
 
 
@@ -88,6 +90,26 @@ def schema_text(entry: SchemaEntry) -> bytes:
         return file.read(_MOST_BYTES)
 
 
+def runbooks() -> tuple[RunbookEntry, ...]:
+    """Every shipped runbook, sorted by name; raises as `folder` does."""
+    matches = (_RUNBOOK.fullmatch(file) for file in os.listdir(folder("runbooks")))
+    return tuple(_runbook_entry(name) for name in sorted(match["name"] for match in matches if match))
+
+
+def runbook_text(name: str) -> str:
+    """A runbook as people read it: without the lines that are for its tests alone.
+
+    Raises:
+        MisuseError: `unknown_runbook`, with the nearest names as next step.
+        UnexaminedError: see `folder`.
+    """
+    known = [entry.name for entry in runbooks()]
+    if name not in known:
+        hint = nearest(name, known, "symbi-recover runbook list")
+        raise MisuseError("unknown_runbook", f"there is no runbook {name}", hint=hint)
+    return _runbook(name)
+
+
 def document(value: Struct) -> bytes:
     """One of this toolkit's own documents, as it is printed."""
     return canonical.pretty(value)
@@ -114,3 +136,14 @@ def _entry(root: str, kind: str, match: re.Match[str]) -> SchemaEntry:
         file=path,
         lines=head.get("x-lines", False),
     )
+
+
+def _runbook(name: str) -> str:
+    with OpenedFile.open(os.path.join(folder("runbooks"), f"{name}.md")) as file:
+        return _FOR_TESTS.sub("", file.read(_MOST_BYTES).decode())
+
+
+def _runbook_entry(name: str) -> RunbookEntry:
+    title, _, rest = _runbook(name).partition("\n")
+    about = " ".join(rest.strip().partition("\n\n")[0].split())
+    return RunbookEntry(name=name, title=title.removeprefix("# ").strip(), about=about)

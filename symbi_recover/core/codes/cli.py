@@ -45,6 +45,12 @@ CODES: dict[str, Code] = {
         why="Schemas are named as in `schema list`.",
         next="Run `symbi-recover schema list`.",
     ),
+    "unknown_runbook": Code(
+        severity=Severity.REFUSED,
+        meaning="No runbook has this name.",
+        why="Runbooks are named as in `runbook list`.",
+        next="Run `symbi-recover runbook list`.",
+    ),
     "schema_mismatch": Code(
         severity=Severity.REFUSED,
         meaning="A document does not satisfy the schema.",

@@ -1,0 +1,1 @@
+"""The runbooks are followed to the letter."""
