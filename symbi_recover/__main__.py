@@ -13,9 +13,12 @@ def main() -> int:
         return 0
     # One command is one short life over bounded data: looking for cycles would cost a third of a large inspection.
     gc.disable()
-    from symbi_recover.cli.app import main as run  # noqa: PLC0415 -- late: click is heavy
+    try:
+        from symbi_recover.cli.app import main as run  # noqa: PLC0415 -- late: click is heavy
 
-    return run()
+        return run()
+    except KeyboardInterrupt:  # while the program itself was still being loaded
+        return 130
 
 
 if __name__ == "__main__":

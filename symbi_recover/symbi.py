@@ -23,7 +23,11 @@ def main() -> int:
     if runtime is None:
         print(_missing(arguments), file=sys.stderr)
         return 64
-    os.execv(runtime, ["symbi", *arguments])  # noqa: S606 -- handing over is what this is for
+    try:
+        os.execv(runtime, ["symbi", *arguments])  # noqa: S606 -- handing over is what this is for
+    except OSError as error:
+        print(_not_started(runtime, error), file=sys.stderr)
+        return 64
 
 
 def next_on_path(program: str, own: str) -> str | None:
@@ -52,6 +56,14 @@ def _is_ours(path: str) -> bool:
             return b"symbi_recover.symbi" in script.read(4096)
     except OSError:
         return False
+
+
+def _not_started(runtime: str, error: OSError) -> str:
+    return (
+        f"error: {ascii(runtime)[1:-1]} could not be started: {os.strerror(error.errno or 0)}\n"
+        "  code:  no_runtime (symbi-recover explain no_runtime)\n"
+        "  next:  install the runtime anew, or put another one first on PATH"
+    )
 
 
 def _missing(arguments: list[str]) -> str:
