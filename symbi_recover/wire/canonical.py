@@ -32,9 +32,9 @@ def number(value: float) -> str:
 
 
 def compact(value: Any) -> bytes:
-    """`value` as compact JSON; Structs in field order, free values in their own order.
+    r"""`value` as compact JSON; Structs in field order, free values in their own order.
 
-    Names of files that are not UTF-8 show their odd bytes as `\\xNN`; the rest of a name is the same in any locale.
+    Names of files that are not UTF-8 show their odd bytes as `\xNN`; the rest of a name is the same in any locale.
     """
     try:
         return _ENCODER.encode(_floats_as_text(value))
