@@ -7,7 +7,7 @@ whatever the locale. A full device is a failure; a reader that has gone is not, 
 import os
 import sys
 from contextlib import suppress
-from typing import BinaryIO, Literal, TextIO
+from typing import BinaryIO, TextIO
 
 from symbi_recover.core.errors import RecoverError
 
@@ -60,7 +60,8 @@ class Output:
     def close(self) -> None:
         """Give up standard output, so that nothing is flushed to a reader that has gone."""
         self._stdout = None
-        _silence("stdout")
+        _silence(sys.stdout)
+        sys.stdout = None
 
     def note(self, text: str) -> None:
         """Write lines that are already safe to stderr; silent if that fails, for there is nowhere to say so."""
@@ -71,16 +72,15 @@ class Output:
             self._stderr.flush()
         except OSError:
             self._stderr = None
-            _silence("stderr")
+            _silence(sys.stderr)
+            sys.stderr = None
 
 
-def _silence(name: Literal["stdout", "stderr"]) -> None:
-    """Give up a stream, so that what is left in its buffer does not fail again when the interpreter ends."""
-    stream: TextIO | None = getattr(sys, name)
+def _silence(stream: TextIO | None) -> None:
+    """Lead a stream to the null device; its owner forgets it, so that the interpreter does not flush it at the end."""
     if stream is not None:
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), stream.fileno())
-        setattr(sys, name, None)
 
 
 def is_terminal(stream: object) -> bool:

@@ -150,12 +150,6 @@ _RESOLUTION: dict[str, Code] = {
 }
 
 _PUBLICATION: dict[str, Code] = {
-    "consent_missing": _code(
-        _ATTENTION,
-        "Nothing was done, because the hash of the reviewed evidence was not given.",
-        "Repeating the hash is the consent.",
-        "Read the plan, then run the command that it names.",
-    ),
     "publication_conflicts": _code(
         _REFUSED,
         "The candidate is missing, or something else lies at one of the two names.",
