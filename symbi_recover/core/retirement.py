@@ -34,7 +34,9 @@ LockState = Literal[
 FenceState = Literal[
     "not_made", "unbroken", "creation_in_flight", "name_foreign", "fence_failed", "fence_broken"
 ]
-CensusCode = Literal["census_unreadable", "census_foreign_connection", "engine_unavailable"]
+CensusCode = Literal[
+    "census_unreadable", "census_foreign_connection", "engine_unavailable", "engine_changed"
+]
 
 
 class Client(Strict, frozen=True, kw_only=True):

@@ -27,8 +27,8 @@ class EngineHost(RealHost):
         self.engine_start: StartTime | None = None
         self.birth: BirthTime | CannotKnow | None = None
         self.faults: tuple[str, ...] | None = None
+        self.now: int | None = None
         self.passed = 0.0
-        self.on_pause: Callable[[], None] = lambda: None
 
     def pids(self) -> tuple[int, ...] | CannotKnow:
         """All processes but those of other engines."""
@@ -61,15 +61,18 @@ class EngineHost(RealHost):
         """The real one unless set."""
         return self.birth or super().born(descriptor)
 
+    def now_ns(self) -> int:
+        """The real one unless set."""
+        return self.now or super().now_ns()
+
     def monotonic(self) -> float:
         """Time that `pause` makes pass at once, so that a minute of polling is short."""
         return time.monotonic() + self.passed
 
     def pause(self, seconds: float) -> None:
         """Give others a moment, and let the clock go on as if it had been as long as asked."""
-        self.passed += max(0.2, seconds)
-        self.on_pause()
-        time.sleep(0.002)
+        self.passed += max(1.0, seconds)
+        time.sleep(min(seconds, 0.02))
 
 
 def _is_engine(pid: int) -> bool:

@@ -5,6 +5,7 @@ alike: what it says is noted, and proves nothing.
 """
 
 import json
+import time
 
 from msgspec import field
 
@@ -16,6 +17,7 @@ from symbi_recover.wire import exact
 from symbi_recover.wire.strictjson import JsonError
 
 _MOST_EVENTS = 1000
+_SECOND = 1_000_000_000
 _KINDS = frozenset({"create", "destroy"})
 
 
@@ -32,19 +34,21 @@ class _Event(Lenient, frozen=True, kw_only=True):
 class RememberingEngine(DockerEngine):
     """A daemon that can be asked what it remembers."""
 
-    def remembered(self, name: str, until: int) -> tuple[Remembered, ...]:
+    def remembered(self, name: str) -> tuple[Remembered, ...]:
         """Creations and removals of containers with exactly this name, fences of ours left out.
 
         Args:
             name: of the container.
-            until: Unix seconds; not in the future, or the daemon waits for them.
 
         Raises:
             DaemonError: it gave no usable answer.
         """
         self.facts()
+        until_ns = time.time_ns()  # not in the future, or the daemon waits for what comes
         filters = json.dumps({"type": ["container"], "container": [name]}, separators=(",", ":"))
-        answer = self._ask("/events", since="1", until=str(until), filters=filters)
+        answer = self._ask(
+            "/events", since="1", until=f"{until_ns // _SECOND}.{until_ns % _SECOND:09}", filters=filters
+        )
         found = []
         for line in answer.body.splitlines()[:_MOST_EVENTS]:
             try:

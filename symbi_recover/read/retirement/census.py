@@ -36,9 +36,9 @@ def take_census(engine: EngineIdentity, listener: ListenerIdentity, host: Host) 
     """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     try:
-        why = _drain(connection, listener, host)
-        if why is not None:
-            return Quiescence(code="engine_unavailable", why=why)
+        failed = _drain(connection, listener, host)
+        if failed is not None:
+            return failed
         control = count_connections(engine.pid, engine.start_ticks, listener.inode)
     finally:
         connection.close()
@@ -110,8 +110,8 @@ def _busy(count: Census, waiting: int, control: int, seconds: float) -> Quiescen
     )
 
 
-def _drain(connection: socket.socket, listener: ListenerIdentity, host: Host) -> str | None:
-    """Ask over a fresh connection, which stays open; why it failed, or None."""
+def _drain(connection: socket.socket, listener: ListenerIdentity, host: Host) -> Quiescence | None:
+    """Ask over a fresh connection, which stays open; how it failed, or None."""
     end = host.monotonic() + _DRAIN_SECONDS
     answer = b""
     try:
@@ -119,17 +119,22 @@ def _drain(connection: socket.socket, listener: ListenerIdentity, host: Host) ->
         connection.connect(listener.path)
         peer = peer_of(connection)
         if not isinstance(peer, Peer) or peer.pid != listener.owner_pid:
-            return "another process listens at the endpoint now"
+            why = "another process listens at the endpoint now"
+            return Quiescence(code="engine_changed", why=why)
         connection.sendall(_ASK)
         while b"\r\n\r\n" not in answer:
             left = end - host.monotonic()
             if left <= 0 or len(answer) > _MOST_ANSWER:
-                return "no whole answer to a ping"
+                return _unanswered("no whole answer to a ping")
             connection.settimeout(left)
             part = connection.recv(4096)
             if not part:
-                return "the connection ended without an answer"
+                return _unanswered("the connection ended without an answer")
             answer += part
     except OSError as error:
-        return f"the drain connection failed: {error.strerror or error}"
-    return None if _FIRST_LINE.match(answer) else "the engine answers a ping with an error"
+        return _unanswered(f"the drain connection failed: {error.strerror or error}")
+    return None if _FIRST_LINE.match(answer) else _unanswered("the engine answers a ping with an error")
+
+
+def _unanswered(why: str) -> Quiescence:
+    return Quiescence(code="engine_unavailable", why=why)

@@ -37,8 +37,8 @@ from symbi_recover.read.retirement.host import Host
 
 PASSES = 2
 GAP_SECONDS = 1.0
-_READS = 4
-_SHORT_SECONDS = 0.01
+_READS = 25
+_SHORT_SECONDS = 0.02
 _PLAIN_NAME = "docker"
 _ELF = b"\x7fELF"
 _MOST_CLIENT = 1 << 28

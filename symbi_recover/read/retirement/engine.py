@@ -63,7 +63,7 @@ def look_at_engine(path: str, engine: Engine, host: Host, last_write_ns: int | N
     unsupported = why_unsupported(facts)
     if unsupported is not None:
         codes["engine_unsupported"] = unsupported
-    if found.linked and last_write_ns is not None and _link_changed_ns(path) > last_write_ns:
+    if found.linked and last_write_ns is not None and _link_changed_ns(path) >= last_write_ns:
         codes["endpoint_link"] = f"{path} leads to {found.real_path}"
     if found.code is not None:
         codes[found.code] = found.reason or ""

@@ -33,14 +33,12 @@ from symbi_recover.read.retirement.engine import EngineSight, absence_of, look_a
 from symbi_recover.read.retirement.host import Host
 from symbi_recover.read.retirement.notes import WITNESSES, decoded, read_own, sha256
 
-_SECOND = 1_000_000_000
-
 
 class RememberingDaemon(Engine, Protocol):
     """A daemon whose event log can be asked too; `read/daemon/events.py` is one."""
 
-    def remembered(self, name: str, until: int) -> tuple[Remembered, ...]:
-        """What the log holds about exactly this name, up to a time in Unix seconds."""
+    def remembered(self, name: str) -> tuple[Remembered, ...]:
+        """What the log holds about exactly this name."""
 
 
 class Asker(Struct, frozen=True, kw_only=True):
@@ -199,16 +197,16 @@ def _ask_engine(
         absence, text = absence_of(engine, view, where)
         if absence is not None:
             details[absence] = text
-        events = _events(engine, view.record.name, asker.host) if absence is None else ()
+        events = _events(engine, view.record.name) if absence is None else ()
     finally:
         engine.close()
     return endpoint.view, sight, absence, events, details
 
 
-def _events(engine: RememberingDaemon, name: str, host: Host) -> tuple[str, ...]:
+def _events(engine: RememberingDaemon, name: str) -> tuple[str, ...]:
     """A daemon that cannot be asked has nothing to add: events are never part of a proof."""
     try:
-        remembered = engine.remembered(name, host.now_ns() // _SECOND)
+        remembered = engine.remembered(name)
     except DaemonError:
         return ()
     return tuple(f"{one.action} {one.container_id}" for one in remembered)
