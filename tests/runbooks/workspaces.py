@@ -121,7 +121,7 @@ def publication_renumbered(space: Workspace) -> None:
     """After a reboot the file system has another device number; everything else is as it was signed."""
     run = open_invocation(space.project())
     before = prepare_publication(run, run.project.root / "out")
-    fields = {
+    fields: dict[str, Any] = {
         name: [before.intent[name][0] + 1, before.intent[name][1]]
         for name in ("parent_identity", "candidate_identity")
     }
