@@ -275,7 +275,7 @@ def test_every_format_has_the_same_rows_also_with_hostile_text(project: Project)
     assert table.keys() == as_json.keys()
     assert table[formula.id]["scope"] == "'=1+1"
     assert not {"\x1b", "\u2028", "\u0085"} & set(text)
-    shown = both(project, "table").out.decode()
+    shown = both(project, "text").out.decode()
     assert not {"\x1b", "\u2028", "\u0085"} & set(shown)
     assert sum(line.startswith("unresolved") for line in shown.split("\n")) == 2
     assert shown.rstrip("\n").split("\n")[-1].startswith("Verdict 2")
@@ -297,7 +297,7 @@ def test_listing_changes_nothing(project: Project, tmp_path: Path) -> None:
     prepare_publication(made, tmp_path / "out")
     made.write().resolve()
     before = fingerprint(tmp_path)
-    for form in ("json", "jsonl", "csv", "table"):
+    for form in ("json", "jsonl", "csv", "text"):
         both(project, form)
     assert fingerprint(tmp_path) == before
 

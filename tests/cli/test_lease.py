@@ -196,7 +196,7 @@ def test_lists_show_bad_records_too(store: Path) -> None:
     assert rows[bad]["phase"] is None
     assert rows[bad]["codes"] == ["record_schema"]
     assert rows[LEASE]["tombstone"] is True
-    assert "bad record" in lease("list", store, form="table").text
+    assert "bad record" in lease("list", store, form="text").text
 
 
 def journal(folder: Path, seed: bytes = SEED) -> Path:

@@ -52,7 +52,7 @@ _EXIT_OF_SEVERITY = {Severity.ATTENTION: Exit.ATTENTION, Severity.REFUSED: Exit.
 @project_option
 @click.option("--recursive", is_flag=True, help="Find all projects at and below the folder.")
 @trust_options
-@format_option("table", "json", "jsonl", "csv")
+@format_option("text", "json", "jsonl", "csv")
 @display_options
 @pass_environment
 def list_command(
@@ -253,7 +253,6 @@ class _TableWriter(_Writer):
 
 _WRITERS: dict[str, type[_Writer]] = {
     "text": _TableWriter,
-    "table": _TableWriter,
     "json": _JsonWriter,
     "jsonl": _JsonLinesWriter,
     "csv": _CsvWriter,

@@ -183,7 +183,7 @@ def verify_command(
     """,
 )
 @store_options
-@format_option("table", "text", "json", "jsonl")
+@format_option("text", "json", "jsonl")
 @display_options
 @pass_environment
 def list_command(
