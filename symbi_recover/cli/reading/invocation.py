@@ -24,6 +24,7 @@ from symbi_recover.render import failure, text
 from symbi_recover.render import invocation as render
 from symbi_recover.render import schedule as render_schedule
 from symbi_recover.render.colour import Painter
+from symbi_recover.render.safe import safe
 from symbi_recover.render.shell import quoted
 
 PREFIX = "Invocation inspection/reconciliation failed: "
@@ -101,11 +102,18 @@ def inspect_command(
     if schedule is not None:
         lines += ["", *render_schedule.occurrence(schedule, inspection.snapshot.id, environment.paint)]
     lines += text.findings(scheduled, environment.paint)
-    lines += [
-        "",
-        *text.journal(_report(evidence, inspection), verdict, environment.paint, _next(root, inspection)),
-    ]
-    return environment.deliver(verdict, lines)
+    if inspection.status is Status.RECONCILED:
+        lines += ["", environment.paint("strong", "The journal itself, which no assessment changes")]
+    lines += ["", *text.journal(_report(evidence, inspection), _standing(inspection), environment.paint)]
+    word = "needs reconciliation" if verdict is Exit.ATTENTION else inspection.status.value
+    last = f"Verdict {int(verdict)}, {word}. Next: {safe(_next(root, inspection))}"
+    return environment.deliver(verdict, [*lines, "", last])
+
+
+def _standing(inspection: Inspection) -> Exit:
+    """What the journal says by itself, whatever an operator or a saved result says of the invocation."""
+    recovery = inspection.recovery
+    return Exit.ATTENTION if recovery is None or recovery.requires_reconciliation else Exit.OK
 
 
 def _schedule(project: str, inspection: Inspection) -> tuple[Schedule | None, tuple[Finding, ...]]:
