@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import pytest
 
-from symbi_recover.cli.app import COMMANDS, GROUPS, TOP, program
+from symbi_recover.cli.app import COMMANDS, program
 from symbi_recover.core.codes import CODES
 
 ROOT = Path(__file__).parents[2]
@@ -134,16 +134,3 @@ def test_links_and_files_that_are_not_there_are_noticed() -> None:
     page = ROOT / "docs" / "limits.md"
     assert missing_links(page, "[a](nowhere.md) [b](limits.md#x) [c](https://x.example/)") == ["nowhere.md"]
     assert missing_files("`docs/nowhere.md` `docs/limits.md` `wire/journal.py` `a/b`") == ["docs/nowhere.md"]
-
-
-def test_no_option_goes_on_against_a_held_lock() -> None:
-    paths = [(group, name) for group in GROUPS for name in COMMANDS[group]] + [(name,) for name in TOP]
-    forcing = re.compile(r"force|unlock|steal|break|override|ignore|no-lock|unsafe|takeover")
-    for path in paths:
-        found: click.Command | None = tree()
-        for word in path:
-            assert isinstance(found, click.Group)
-            found = found.get_command(click.Context(found), word)
-        assert found is not None
-        options = [option for parameter in found.params for option in parameter.opts]
-        assert [option for option in options if forcing.search(option)] == [], path
