@@ -33,6 +33,9 @@ class Hints:
         self._approved: Counter[tuple[int, str]] = Counter()
         self._open_dispatches: dict[UUID, Scope] = {}
         self._open_nested: dict[Identity, Scope] = {}
+        self._dispatching: Counter[Scope] = Counter()
+        self._unsettled: Counter[Scope] = Counter()
+        """How many open dispatches, and nested effects, there are in a scope."""
         self._delegations: dict[Scope, AuditReference] = {}
         self._budget_kinds: set[type[e.Event]] = set()
 
@@ -119,25 +122,32 @@ class Hints:
     def _dispatch(self, sequence: int, iteration: int, event: e.ToolDispatchStarted, _step: object) -> None:
         if (iteration, event.call_fingerprint) not in self._approved:
             self._note("dispatch_without_approval", sequence)
-        self._open_dispatches[event.dispatch_id] = event.run_key, event.call_fingerprint
+        scope = event.run_key, event.call_fingerprint
+        self._open_dispatches[event.dispatch_id] = scope
+        self._dispatching[scope] += 1
 
     def _dispatched(
         self, sequence: int, _iteration: int, event: e.ToolDispatchFinished, _step: object
     ) -> None:
         scope = self._open_dispatches.pop(event.dispatch_id, None)
-        if not event.is_error and scope in self._open_nested.values():
+        if scope is None:
+            return
+        self._dispatching[scope] -= 1
+        if not event.is_error and self._unsettled[scope]:
             self._note("dispatch_hides_unknown", sequence)
 
     def _nested(
         self, sequence: int, _iteration: int, event: e.ToolEffect, step: Start | Finish | None
     ) -> None:
         scope = event.run_key, event.call_fingerprint
-        if scope not in self._open_dispatches.values():
+        if not self._dispatching[scope]:
             self._note("effect_outside_dispatch", sequence)
         if isinstance(step, Start):
             self._open_nested[step.identity] = scope
-        elif isinstance(step, Finish) and step.confirmed:
-            self._open_nested.pop(step.identity, None)
+            self._unsettled[scope] += 1
+        elif isinstance(step, Finish) and step.confirmed and step.identity in self._open_nested:
+            del self._open_nested[step.identity]
+            self._unsettled[scope] -= 1
 
     def _delegation(self, _sequence: int, _iteration: int, event: e.DelegationStarted, _step: object) -> None:
         self._delegations[event.run_key, event.call_id] = event.audit
