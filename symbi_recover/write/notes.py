@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from symbi_recover.core.errors import RefusedError
+from symbi_recover.core.errors import RefusedError, UnexaminedError
 from symbi_recover.read.evidence.opener import FOLDER_FLAGS, examining
 from symbi_recover.write.atomic import changing, publish, sync_folder
 from symbi_recover.write.keys import open_home
@@ -65,15 +65,14 @@ def remove_own(home: str, kind: str, name: str) -> None:
 
 
 def usable(home: str, kind: str) -> str | None:
-    """None if files of a kind can be written, found out by writing one; else why not."""
-    name = f".probe-{os.getpid()}"
+    """None if files of a kind can be written as far as that can be known before, else why not."""
     try:
-        with own_folder(home, kind) as folder, changing(f"{home}/{kind}"):
-            try:
-                publish(folder, f"{home}/{kind}", name, b"\n")
-            finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(name, dir_fd=folder)
-    except RefusedError as error:
+        with own_folder(home, kind) as folder:
+            room = os.fstatvfs(folder)
+            if room.f_flag & os.ST_RDONLY:
+                return f"{home} is on a read-only file system"
+            if not room.f_bavail and os.geteuid() != 0:
+                return f"the file system of {home} is full"
+    except (RefusedError, UnexaminedError) as error:
         return f"{error.message} ({error.path})"
     return None

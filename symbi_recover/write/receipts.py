@@ -29,6 +29,7 @@ class Earlier(Struct, frozen=True, kw_only=True):
     intent_sha256: str
     receipt: RetirementReceipt | None
     receipt_path: str | None
+    receipt_sha256: str | None = None
 
 
 class Receipts:
@@ -45,7 +46,7 @@ class Receipts:
 
     def _read(self) -> tuple[Earlier, ...]:
         intents: dict[int, tuple[RetirementIntent, str]] = {}
-        receipts: dict[int, tuple[RetirementReceipt, str]] = {}
+        receipts: dict[int, tuple[RetirementReceipt, str, str]] = {}
         for own in read_own(self.home, RETIREMENTS, prefix=f"{self.lease}."):
             match = _NAME.fullmatch(own.name)
             if match is None:
@@ -57,7 +58,7 @@ class Receipts:
             if isinstance(value, RetirementIntent):
                 intents[number] = value, digest(own.data or b"")
             elif isinstance(value, RetirementReceipt):
-                receipts[number] = value, own.path
+                receipts[number] = value, own.path, digest(own.data or b"")
         return tuple(
             self._paired(number, *intents[number], receipts.get(number)) for number in sorted(intents)
         )
@@ -67,7 +68,7 @@ class Receipts:
         number: int,
         intent: RetirementIntent,
         sha256: str,
-        receipt: tuple[RetirementReceipt, str] | None,
+        receipt: tuple[RetirementReceipt, str, str] | None,
     ) -> Earlier:
         fits = receipt is not None and receipt[0].intent_sha256 == sha256
         return Earlier(
@@ -76,6 +77,7 @@ class Receipts:
             intent_sha256=sha256,
             receipt=receipt[0] if receipt is not None and fits else None,
             receipt_path=receipt[1] if receipt is not None and fits else None,
+            receipt_sha256=receipt[2] if receipt is not None and fits else None,
         )
 
     def _open(self, own: Own, kind: type[RetirementIntent | RetirementReceipt]) -> object:

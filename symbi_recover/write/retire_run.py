@@ -114,7 +114,11 @@ class Run:
         if self.receipts is None or self.request.confirm is None:
             return None
         finished = self.receipts.finished(self.request.confirm)
+        subject = {"state_dir": self.held.path, "lease": self.request.lease}
         if finished is not None:
+            self.request.recorder.begin(COMMAND, subject, self.request.confirm)
+            path, sha256 = finished.receipt_path or "", finished.receipt_sha256 or ""
+            self.request.recorder.finish("already_done", receipts={path: sha256})
             note = finding("already_retired", f"receipt {finished.receipt_path}")
             return self._done("already_retired", note, finished.receipt_path)
         interrupted = self.receipts.interrupted(self.request.confirm)
@@ -124,7 +128,6 @@ class Run:
             sync_folder(self.held.folder)
         left = clear_own(self.request.home, self.request.lease, self.request.hands, certain=True)
         self.extra += [finding("fence_left", why) for why in left]
-        subject = {"state_dir": self.held.path, "lease": self.request.lease}
         self.request.recorder.begin(COMMAND, subject, self.request.confirm)
         path = self._write_receipt(interrupted, "absent_after_interruption", ("retirement_completed",), ())
         self.request.recorder.finish("done", receipts={path: self._receipt_sha256})

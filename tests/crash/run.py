@@ -105,8 +105,10 @@ class Trace(Struct, frozen=True):
         """What must be the same in every run: names, ordinals, places and errors of the first process.
 
         Plain memory is left out: when it is asked for depends on the length of what /proc says, and no point lies there.
+        So is the mapping of libraries, whose ordinals count with it.
         """
         own = (c for c in self.calls if c.pid == self.main and c.about is not About.NOTHING)
+        own = (c for c in own if (c.name, c.about) != ("mmap", About.LIBRARY))
         return [(c.name, c.ordinal, c.about.value, c.error) for c in own]
 
 

@@ -44,6 +44,9 @@ class Scenario(ABC):
     may_exist: tuple[str, ...] = ()
     stdin: bytes = b""
     timeout: float = TIMEOUT
+    kills: int = 40
+    """Points that the ordinary run tries; fewer for a command that takes long to start."""
+    faults: int = 60
 
     @abstractmethod
     def prepare(self, tmp: Path) -> Workspace:

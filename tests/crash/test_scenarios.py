@@ -19,9 +19,6 @@ from tests.crash.harness import (
 )
 from tests.crash.matrix import discover
 
-KILLS, FAULTS = 40, 60
-"""Points that the ordinary run tries of each command."""
-
 
 @pytest.fixture(params=discover().values(), ids=lambda scenario: scenario.name)
 def scenario(request: pytest.FixtureRequest) -> Scenario:
@@ -35,13 +32,13 @@ def scenario(request: pytest.FixtureRequest) -> Scenario:
 def test_killed_at_a_sample_of_calls_and_run_again_it_ends_the_same(
     scenario: Scenario, tmp_path: Path
 ) -> None:
-    check_kills(scenario, tmp_path, KILLS).raise_if_failed()
+    check_kills(scenario, tmp_path, scenario.kills).raise_if_failed()
 
 
 def test_failing_at_a_sample_of_calls_it_says_so_and_can_be_run_again(
     scenario: Scenario, tmp_path: Path
 ) -> None:
-    check_faults(scenario, tmp_path, FAULTS).raise_if_failed()
+    check_faults(scenario, tmp_path, scenario.faults).raise_if_failed()
 
 
 def test_it_announces_only_what_is_durable_and_replaces_nothing(scenario: Scenario, tmp_path: Path) -> None:
