@@ -1,0 +1,213 @@
+"""`lease retire` where the daemon answers as no engine can be made to: the record stays, and what was made is accounted for."""
+
+import pytest
+
+from tests.support.daemon_behaviours import (
+    AS_USUAL,
+    Answer,
+    Bytes,
+    Dripping,
+    HalfThenClose,
+    HeadersOnly,
+    Huge,
+    Silent,
+    WrongLength,
+    failure,
+)
+from tests.write.lease_rig import OWNED, Retire, codes, rig
+
+NAME = f"symbi-{OWNED}"
+FAULTS = {
+    "500": failure(500),
+    "503": failure(503, "starting"),
+    "silent": Silent(),
+    "headers only": HeadersOnly(),
+    "half": HalfThenClose(Answer({"status": "x" * 200})),
+    "wrong length": WrongLength(Answer({"Id": "1"}), 7),
+    "no json": Answer(b"<html>"),
+    "not an object": Answer([1]),
+    "nothing": Bytes(b""),
+    "endless": Huge(None),
+    "dripping": Dripping(Answer({"Id": "1"}), 0.05),
+    "no id": Answer({}),
+}
+QUICK = ("--timeout", "0.4")
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    with rig(Retire(), tmp_path, monkeypatch) as made:
+        yield made
+
+
+def assert_kept(world, document, *expected):
+    assert set(expected) <= codes(document), codes(document)
+    assert document["report"]["outcome"] == "refused"
+    assert world.record.exists()
+    world.scenario.sound(world.made)
+
+
+def assert_heals(world):
+    """Without the fault the same command retires, and leaves nothing."""
+    world.double._rules.clear()
+    assert world.retire(0)["report"]["outcome"] == "retired"
+    assert not world.record.exists()
+    left = world.left()
+    assert (left["images"], left["notes"]) == ([], [])
+    assert not [name for name in left["containers"] if name == NAME]
+
+
+def test_without_faults_the_record_is_retired_in_the_right_order(world):
+    assert world.retire(0)["report"]["decision"]["proofs"] == ["proof_reboot_witnessed"]
+    changing = [
+        f"{one.method} {one.path.rpartition('/')[0]}" for one in world.double.requests if one.method != "GET"
+    ]
+    assert changing == ["POST /images", "POST /containers", "DELETE /containers", "DELETE /images"]
+    made = next(one for one in world.double.requests if one.path == "/containers/create")
+    assert b"proxy" not in made.body.lower()
+    assert made.json()["HostConfig"]["NetworkMode"] == "none"
+    deleted = next(one for one in world.double.requests if one.method == "DELETE")
+    assert deleted.value("force") in ("False", "0", "false")
+    assert world.left()["containers"] == [f"{NAME}-old"]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("step", ["/images/create", "/containers/create"])
+def test_a_fence_that_cannot_be_made_for_certain_keeps_the_record(world, step, fault):
+    world.double.on("POST", step, FAULTS[fault])
+    document = world.retire(4, *QUICK)
+    assert_kept(world, document, "fence_failed")
+    notes = world.left()["notes"]
+    # Where nobody knows whether the daemon acted, the note stays, so that a late fence can be found.
+    assert bool(notes) == (fault not in ("500", "503"))
+    assert ("fence_left" in codes(document)) == bool(notes)
+    assert_heals(world)
+
+
+@pytest.mark.parametrize("fault", ["500", "503", "silent", "half", "no json", "nothing"])
+@pytest.mark.parametrize("path", [f"/containers/{NAME}/json", "/containers/json", "/version", "/info"])
+def test_a_daemon_that_cannot_be_asked_is_unavailable(world, path, fault):
+    world.double.on("GET", path, FAULTS[fault])
+    document = world.retire(3, *QUICK)
+    assert_kept(world, document, "engine_unavailable")
+    assert not world.double.asked("POST")
+    assert_heals(world)
+
+
+def test_a_reserved_name_is_a_creation_in_flight_and_the_quoted_id_is_not_acted_on(world):
+    quoted = world.played.reserve(NAME)
+    document = world.retire(4)
+    assert_kept(world, document, "creation_in_flight")
+    assert quoted in str(document)
+    assert not [one for one in world.double.requests if one.method == "DELETE" and quoted in one.path]
+    del world.played.reserved[NAME]
+    assert_heals(world)
+
+
+def test_a_conflict_that_quotes_no_id_or_a_visible_one_is_refused(world):
+    world.double.on("POST", "/containers/create", failure(409, "Conflict. Something else."))
+    assert_kept(world, world.retire(4), "fence_failed")
+    world.double._rules.clear()
+    other = world.played.add("other")
+    said = f'Conflict. The container name "/{NAME}" is already in use by container "{other.id}".'
+    world.double.on("POST", "/containers/create", failure(409, said))
+    assert_kept(world, world.retire(4), "name_foreign")
+    assert_heals(world)
+
+
+def test_a_container_hidden_as_during_a_slow_create_keeps_the_record(world):
+    world.played.add(NAME, {"ai.symbiont.lease": OWNED}, hidden_for=1000)
+    assert_kept(world, world.retire(4), "creation_in_flight")
+    world.played.containers[-1].hidden_for = 0
+    assert_kept(world, world.retire(4), "container_present")
+
+
+@pytest.mark.parametrize("status", ["running", "exited", "removing", "strange"])
+def test_a_container_in_whatever_state_is_present(world, status):
+    world.played.add(NAME, {"ai.symbiont.lease": OWNED}, status=status)
+    assert_kept(world, world.retire(4), "container_present")
+
+
+def test_a_container_that_comes_when_the_fence_goes_keeps_the_record(world):
+    def late(_):
+        world.played.reserved.pop(NAME, None)
+        world.played.add("elsewhere", {"ai.symbiont.lease": OWNED})
+        return AS_USUAL
+
+    world.double.on("DELETE", "/images/*", late, AS_USUAL)
+    document = world.retire(4)
+    assert_kept(world, document, "late_container")
+    assert document["report"]["receipt"].endswith(".receipt.json")
+
+
+def test_a_fence_that_cannot_be_removed_keeps_the_record_and_is_found_by_fences(world):
+    world.double.on("DELETE", "/containers/*", failure(500, "device busy"))
+    assert_kept(world, world.retire(4), "fence_left")
+    assert NAME in world.left()["containers"]
+    world.double._rules.clear()
+    plan = world.document("fences", code=2)["report"]
+    world.document("fences", "--confirm", plan["plan_hash"], code=0)
+    assert_heals(world)
+
+
+def test_a_daemon_that_answers_about_another_container_breaks_the_fence(world):
+    stranger = world.played.add("stranger")
+    answer = {
+        "Id": stranger.id,
+        "Name": f"/{NAME}",
+        "Created": None,
+        "Config": {"Labels": {}},
+        "State": {"Status": "created"},
+    }
+    world.double.on("GET", f"/containers/{NAME}/json", AS_USUAL, Answer(answer))
+    document = world.retire(4)
+    assert_kept(world, document, "fence_broken")
+
+
+@pytest.mark.parametrize(
+    ("version", "components"),
+    [
+        ("19.03.15", None),
+        ("28.2.2", None),
+        ("20.10.24", [{"Name": "Podman Engine", "Version": "4.3.1"}]),
+        ("20.10.24", []),
+        ("20.10.24", [{"Name": "Engine", "Version": "20.10.24"}, {"Name": "proxy", "Version": "1"}]),
+    ],
+)
+def test_an_engine_on_which_the_facts_were_not_replayed_is_unsupported(world, version, components):
+    world.played.version["Version"] = version
+    if components is not None:
+        world.played.version["Components"] = components
+    assert_kept(world, world.retire(4), "engine_unsupported")
+    assert not world.double.asked("POST")
+
+
+@pytest.mark.parametrize(
+    ("api", "minimum"), [("1.24", "1.12"), ("1.41", "1.12"), ("1.52", "1.24"), ("1.52", "1.44")]
+)
+def test_daemons_of_a_stated_range_of_versions_are_spoken_to(world, api, minimum):
+    world.played.api, world.played.minimum = api, minimum
+    world.played.version.update(ApiVersion=api, MinAPIVersion=minimum)
+    assert world.retire(0)["report"]["outcome"] == "retired"
+
+
+def test_a_daemon_of_no_known_version_is_unavailable(world):
+    world.played.api, world.played.minimum = "1.60", "1.50"
+    world.played.version.update(ApiVersion="1.60", MinAPIVersion="1.50")
+    assert_kept(world, world.retire(3), "engine_unavailable")
+
+
+def test_a_plan_and_a_witness_ask_nothing_but_get(world):
+    world.document("retire", OWNED, code=2)
+    world.document("witness", code=0)
+    world.double.assert_only_gets()
+    assert sorted(path.name for path in world.made.home.iterdir()) == [
+        "operator.key",
+        "operator.pub",
+        "witnesses",
+    ]
+
+
+def test_nothing_is_left_open_between_questions(world):
+    world.retire(0)
+    world.double.wait_until_idle()
