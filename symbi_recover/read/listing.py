@@ -11,6 +11,8 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from msgspec.structs import replace
+
 from symbi_recover.core.claims import (
     STORE_FILE_LIMIT,
     ClaimRecord,
@@ -23,7 +25,7 @@ from symbi_recover.core.claims import (
 )
 from symbi_recover.core.codes import as_finding, finding
 from symbi_recover.core.errors import RecoverError
-from symbi_recover.core.findings import Finding
+from symbi_recover.core.findings import Finding, Severity
 from symbi_recover.core.report import FilePublicationIdentity
 from symbi_recover.core.values import PublicationIntent
 from symbi_recover.read.entries import Entries, read_entries
@@ -164,7 +166,9 @@ class StoreListing:
     def _failed(self, name: str, error: RecoverError) -> ListedInvocation:
         """The row of a claim that has no verdict; who it is for, where that can still be read."""
         claim, mtime_ns = self._glimpse(name)
-        found = as_finding(error)
+        live = error.code == "claim_live"
+        # a run that is under way is a fault only for a command that was asked about it
+        found = replace(as_finding(error), severity=Severity.INFO) if live else as_finding(error)
         if claim is not None:
             journal = journal_name(claim.agent_id, claim.run_id)
             self._orphans.know_journal(journal)
@@ -173,7 +177,7 @@ class StoreListing:
         return ListedInvocation(
             project=self.store.project,
             file=name,
-            state=ClaimState.LIVE if error.code == "claim_live" else ClaimState.UNREADABLE,
+            state=ClaimState.LIVE if live else ClaimState.UNREADABLE,
             scope=None if claim is None else claim.scope,
             id=None if claim is None else claim.id,
             agent_id=None if claim is None else claim.agent_id,

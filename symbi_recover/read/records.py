@@ -118,11 +118,11 @@ def _shown(number: int, start: int, line: bytes, key: bytes | None, previous: st
     payload = line
     problem = holds = None
     try:
-        if len(line) > MAX_RECORD:
-            raise JsonError(f"longer than {MAX_RECORD:,} bytes", MAX_RECORD)
         payload, signature, _ = envelope(line)
         holds = None if key is None else ed25519.verify(key, payload, signature)
         record = decode(payload)
+        if len(line) > MAX_RECORD:
+            record, problem = None, f"longer than {MAX_RECORD:,} bytes"
     except SignatureFormError as error:
         problem = str(error)
     except JsonError as error:

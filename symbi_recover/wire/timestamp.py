@@ -76,9 +76,15 @@ def parse(text: str) -> Instant | None:
     return Instant(days, moment % _MINUTES_A_DAY, second, int(fraction))
 
 
-def earlier(one: str, other: str) -> bool:
-    """Whether `one` names a moment before `other`; False if either is no time."""
-    if is_canonical(one) and is_canonical(other):
+def earlier(one: str, other: str, *, canonical: bool = False) -> bool:
+    """Whether `one` names a moment before `other`; False if either is no time.
+
+    Args:
+        one: a time as written.
+        other: another.
+        canonical: known to be in the writer's form both, so that their texts compare like the moments.
+    """
+    if canonical or (is_canonical(one) and is_canonical(other)):
         return one[:-1] < other[:-1]
     first, second = parse(one), parse(other)
     return first is not None and second is not None and first < second

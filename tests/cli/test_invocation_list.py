@@ -335,3 +335,12 @@ def test_a_terminal_on_stderr_sees_the_progress_and_stdout_stays_one_document(pr
     assert done.returncode == 0
     assert json.loads(done.stdout)["verdict"] == 0
     assert b"100%" in shown
+
+
+def test_a_run_that_is_under_way_is_no_fault_of_a_nightly_sweep(project: Project) -> None:
+    held = invocation(project, "live").write()
+    with held.claim_path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        rc, found = listed(project)
+    assert rc == 0
+    assert [finding["severity"] for row in found["invocations"] for finding in row["findings"]] == ["info"]

@@ -42,7 +42,7 @@ _EXIT_OF_SEVERITY = {Severity.ATTENTION: Exit.ATTENTION, Severity.REFUSED: Exit.
     cls=StrictCommand,
     help="List every claim of a project with its state, also torn, foreign and unreadable ones; and what no claim "
     "accounts for: journals, receipts, left-over files. Nothing is locked or changed.",
-    epilog="Exit codes: 0 nothing to do; 2 a claim or a finding needs a decision; 1 a claim cannot be accepted; "
+    epilog="Exit codes: 0 nothing to do, also where runs are under way; 2 a claim or a finding needs a decision; 1 a claim cannot be accepted; "
     "3 a store could not be examined.",
     examples="""
     symbi-recover invocation list --project /srv/project

@@ -383,7 +383,7 @@ CODES: dict[str, Code] = {
         severity=_REFUSED,
         meaning="The journal of the run that a lease names does not verify.",
         why="Its signatures or its chain do not hold under the trusted key, so it proves nothing about the lease.",
-        next="Run `audit diagnose` on the journal.",
+        next="Run `audit verify` on the journal.",
     ),
     "origin_key_mismatch": Code(
         severity=_REFUSED,

@@ -66,7 +66,8 @@ class Chain:
         self.watched_hash: str | None = None
         self.head_checked = False
         self._adopting = False
-        self._head: tuple[bytes, bytes, bytes] | None = None
+        self._head: bytes | None = None
+        self._canonical_time = False
         ed25519.self_test()
 
     @property
@@ -92,22 +93,8 @@ class Chain:
         """
         batch = Batch([], "", "", [], [], [])
         first_time = ""
-        plain_time = False
-        """Whether the time before is in the writer's form, so that text can be compared."""
-        verify = ed25519.verify if self.check_each else None
-        key = self.public_key
         for line in lines:
-            try:
-                payload, signature, laid_out = envelope(line)
-                if verify is not None and not verify(key, payload, signature):
-                    exact_envelope(line)
-                    raise self._refusal(_SIGNATURE_CODES[ed25519.reason(signature)], line)
-                record = decode(payload)
-            except SignatureFormError as error:
-                raise self._refusal("signature_length", line, message=str(error)) from None
-            except JsonError as error:
-                message = f"{error.message}, at byte {error.offset} of the line or its payload"
-                raise self._refusal("record_malformed", line, message=message) from None
+            record, laid_out = self._authentic(line)
             if (
                 record.previous_hash != self.previous_hash
                 or record.sequence != self.count
@@ -121,23 +108,35 @@ class Chain:
             if not record.canonical:
                 batch.not_canonical.append(record.sequence)
             time = record.timestamp
-            plain = plain_time and record.canonical
-            if (not plain or time[:-1] < self.last_time[:-1]) and timestamp.earlier(time, self.last_time):
+            first_time = first_time or time
+            canonical = record.canonical and self._canonical_time
+            if self.last_time and timestamp.earlier(time, self.last_time, canonical=canonical):
                 batch.backwards.append((record.sequence, self.last_time, time))
-            if not first_time:
-                first_time = time
-                self.first_time = self.first_time or time
-            self.last_time, plain_time = time, record.canonical
+            self.last_time, self._canonical_time = time, record.canonical
             if type(record.event) in MATTERS:
                 batch.events.append((record.sequence, record.iteration, record.event))
+            self._head = line
             self.previous_hash = hashlib.sha256(line).hexdigest()
             if self.count == self.watched:
                 self.watched_hash = self.previous_hash
             self.count += 1
             self.offset += len(line)
-        if first_time and verify is None:
-            self._head = line, payload, signature
+        self.first_time = self.first_time or first_time
         return batch._replace(first_time=first_time, last_time=self.last_time)
+
+    def _authentic(self, line: bytes) -> tuple[Record, bool]:
+        """The record of a line whose signature holds, and whether the line is laid out as the writer does."""
+        try:
+            payload, signature, laid_out = envelope(line)
+            if self.check_each and not ed25519.verify(self.public_key, payload, signature):
+                exact_envelope(line)
+                raise self._refusal(_SIGNATURE_CODES[ed25519.reason(signature)], line)
+            return decode(payload), laid_out
+        except SignatureFormError as error:
+            raise self._refusal("signature_length", line, message=str(error)) from None
+        except JsonError as error:
+            message = f"{error.message}, at byte {error.offset} of the line or its payload"
+            raise self._refusal("record_malformed", line, message=message) from None
 
     def join(self, following: "Chain") -> bool:
         """Take over the state of a chain that begins where this one ends; False if they do not meet."""
@@ -160,7 +159,8 @@ class Chain:
         if self._head is None or self.check_each:
             return
         self.head_checked = True
-        line, payload, signature = self._head
+        line = self._head
+        payload, signature, _ = envelope(line)
         if not ed25519.verify(self.public_key, payload, signature):
             self.head_checked = False
             self.count -= 1
