@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symbi_recover.core.events import Payload, ToolEffect
@@ -139,7 +139,7 @@ def test_what_the_runtime_writes_is_never_called_foreign(value) -> None:
     assert decode(payload).canonical or b'"outbound":null' in payload
 
 
-@fast
+@settings(fast, max_examples=25)
 @given(event, st.data())
 def test_other_spellings_of_a_payload_are_read_alike(value, data) -> None:
     payload = JournalWriter().payload(value)

@@ -109,6 +109,7 @@ class Chain:
                 batch.not_canonical.append(record.sequence)
             time = record.timestamp
             first_time = first_time or time
+            self.first_time = self.first_time or time
             canonical = record.canonical and self._canonical_time
             if self.last_time and timestamp.earlier(time, self.last_time, canonical=canonical):
                 batch.backwards.append((record.sequence, self.last_time, time))
@@ -121,7 +122,6 @@ class Chain:
                 self.watched_hash = self.previous_hash
             self.count += 1
             self.offset += len(line)
-        self.first_time = self.first_time or first_time
         return batch._replace(first_time=first_time, last_time=self.last_time)
 
     def _authentic(self, line: bytes) -> tuple[Record, bool]:
