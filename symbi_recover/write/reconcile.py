@@ -54,7 +54,6 @@ class Request(Struct, frozen=True, kw_only=True):
     """For the helper's account."""
     hand: Callable[[str], EngineHand]
     recorder: Recorder
-    patience: float = _GONE_SECONDS
 
 
 def reconcile(request: Request) -> ReconcileReport:
@@ -209,7 +208,7 @@ def _perform(
             return _failed(item, "endpoint_unresolved", "the endpoint cannot be told any more")
         hand = request.hand(endpoint)
         try:
-            why = _remove(hand, act.container_id, view.lease, request.patience)
+            why = _remove(hand, act.container_id, view.lease)
         finally:
             hand.close()
         if why is not None:
@@ -222,7 +221,7 @@ def _perform(
     return replace(item, outcome="done", findings=(*item.findings, *found))
 
 
-def _remove(hand: EngineHand, container_id: str, lease: str, patience: float) -> str | None:
+def _remove(hand: EngineHand, container_id: str, lease: str) -> str | None:
     """Remove a container and see it gone; None, or why it is not.
 
     Raises:
@@ -234,7 +233,7 @@ def _remove(hand: EngineHand, container_id: str, lease: str, patience: float) ->
             return f"the daemon answers about {found.id} with label {found.labels.get(LABEL)!r}"
         if found.state != "removing":
             hand.remove_container(container_id, force=True, volumes=True)
-    end = time.monotonic() + patience
+    end = time.monotonic() + _GONE_SECONDS
     while hand.inspect(container_id) is not None:
         if time.monotonic() >= end:
             return f"container {container_id} is still there"

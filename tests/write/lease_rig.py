@@ -4,7 +4,7 @@ The world is that of the crash scenarios; host and listener hold still, so that 
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,20 +26,22 @@ class Rig:
         self.played = made.double.world
         self.record = made.store / f"{OWNED}.json"
 
-    def cli(self, command: str, *arguments: str) -> Ran:
+    def cli(self, command: str, *arguments: str, env: Mapping[str, str] | None = None) -> Ran:
         """Run a lease command on the store."""
-        env = {"SYMBI_RECOVER_HOME": str(self.made.home)}
-        return run("lease", command, "--state-dir", self.made.store, *arguments, env=env)
+        own = {"SYMBI_RECOVER_HOME": str(self.made.home), **(env or {})}
+        return run("lease", command, "--state-dir", self.made.store, *arguments, env=own)
 
-    def document(self, command: str, *arguments: str, code: int) -> dict[str, Any]:
+    def document(
+        self, command: str, *arguments: str, code: int, env: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
         """The same, and its JSON document."""
-        ran = self.cli(command, *arguments, "--format", "json")
+        ran = self.cli(command, *arguments, "--format", "json", env=env)
         assert ran.rc == code, (ran.rc, ran.out, ran.err)
         return dict(json.loads(ran.out))
 
-    def retire(self, code: int, *options: str) -> dict[str, Any]:
+    def retire(self, code: int, *options: str, env: Mapping[str, str] | None = None) -> dict[str, Any]:
         """`lease retire` with the right consent."""
-        return self.document("retire", OWNED, "--confirm", self.made.confirm, *options, code=code)
+        return self.document("retire", OWNED, "--confirm", self.made.confirm, *options, code=code, env=env)
 
     def left(self) -> dict[str, list[str]]:
         """Containers, images and notes that are there now."""

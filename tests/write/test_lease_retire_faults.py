@@ -1,5 +1,7 @@
 """`lease retire` where the daemon answers as no engine can be made to: the record stays, and what was made is accounted for."""
 
+import json
+
 import pytest
 
 from tests.support.daemon_behaviours import (
@@ -64,8 +66,7 @@ def test_without_faults_the_record_is_retired_in_the_right_order(world):
     ]
     assert changing == ["POST /images", "POST /containers", "DELETE /containers", "DELETE /images"]
     made = next(one for one in world.double.requests if one.path == "/containers/create")
-    assert b"proxy" not in made.body.lower()
-    assert made.json()["HostConfig"]["NetworkMode"] == "none"
+    assert json.loads(made.body)["HostConfig"]["NetworkMode"] == "none"
     deleted = next(one for one in world.double.requests if one.method == "DELETE")
     assert deleted.value("force") in ("False", "0", "false")
     assert world.left()["containers"] == [f"{NAME}-old"]
@@ -206,6 +207,18 @@ def test_a_plan_and_a_witness_ask_nothing_but_get(world):
         "operator.pub",
         "witnesses",
     ]
+
+
+def test_nothing_of_the_operator_s_own_docker_configuration_enters_the_fence(world, tmp_path):
+    folder = tmp_path / "home" / ".docker"
+    folder.mkdir(parents=True)
+    proxies = {"default": {"httpProxy": "http://secret.example:3128"}}
+    (folder / "config.json").write_text(json.dumps({"proxies": proxies, "currentContext": "elsewhere"}))
+    env = {"HOME": str(tmp_path / "home"), "DOCKER_HOST": "unix:///elsewhere", "http_proxy": "http://other:1"}
+    world.retire(0, env=env)
+    made = next(one for one in world.double.requests if one.path == "/containers/create")
+    assert b"example" not in made.body
+    assert not json.loads(made.body).get("Env")
 
 
 def test_nothing_is_left_open_between_questions(world):
