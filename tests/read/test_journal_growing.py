@@ -174,7 +174,7 @@ def swap(folder: Path, stop: "multiprocessing.synchronize.Event") -> None:
 
 
 def test_every_verdict_is_about_one_opened_file_while_the_name_is_swapped(tmp_path) -> None:
-    """F-073: thousands of times a second, while it is looked at a thousand times."""
+    """F-073: thousands of times a second, while it is looked at a thousand times, or until it was seen to change."""
     small(6).write(tmp_path / "good")
     small(9, end=False).write(tmp_path / "bad")
     stop = FORK.Event()
@@ -182,7 +182,9 @@ def test_every_verdict_is_about_one_opened_file_while_the_name_is_swapped(tmp_pa
     process.start()
     verdicts = set()
     try:
-        for _ in range(1000):
+        for number in range(50_000):
+            if number >= 1000 and len(verdicts) > 2:
+                break
             try:
                 answer = look(tmp_path / "name", want_digest=True)
             except UnexaminedError as error:
