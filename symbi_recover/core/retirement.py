@@ -34,9 +34,7 @@ LockState = Literal[
 FenceState = Literal[
     "not_made", "unbroken", "creation_in_flight", "name_foreign", "fence_failed", "fence_broken"
 ]
-CensusCode = Literal[
-    "census_unreadable", "census_foreign_connection", "engine_unavailable", "engine_changed"
-]
+CensusCode = Literal["census_unreadable", "census_foreign_connection", "engine_unavailable", "engine_changed"]
 
 
 class Client(Strict, frozen=True, kw_only=True):

@@ -323,12 +323,6 @@ CODES: dict[str, Code] = {
         why="Its container is gone from the engine that answered.",
         next="Nothing.",
     ),
-    "witness_written": Code(
-        severity=_INFO,
-        meaning="A witness was written.",
-        why="It shows a later visit that the record has not changed since.",
-        next="After a reboot or a restart of the engine, run `lease retire`.",
-    ),
     "witness_unlocked": Code(
         severity=_INFO,
         meaning="The visit did not hold the store's lock.",
@@ -340,12 +334,6 @@ CODES: dict[str, Code] = {
         meaning="A witness file cannot be used.",
         why="It is not private, not whole, or not one of ours.",
         next="Remove it from the operator's folder, and leave a new one.",
-    ),
-    "reconcile_left": Code(
-        severity=_ATTENTION,
-        meaning="The record was left as it is.",
-        why="Its code says why.",
-        next="See the code.",
     ),
     "review_list_invalid": Code(
         severity=_REFUSED,
