@@ -17,14 +17,17 @@ from symbi_recover.core.ledger import LEDGER_NAME
 from symbi_recover.core.report import KeyUsed
 from symbi_recover.read import ledger
 from tests.crash.harness import Outcome, Scenario, Workspace, file_hashes
-from tests.support.writer.claim import Invocation, open_invocation, review
+from tests.support.writer.claim import Invocation, claim_name, open_invocation, review
+from tests.support.writer.cron import TRIGGER
 from tests.support.writer.cron_store import cron_project
 from tests.support.writer.project import Project, make_project, put
-from tests.support.writer.publication import Publication, prepare_publication
-from tests.support.writer.text import SEED, public_key
+from tests.support.writer.publication import Publication, prepare_publication, receipt_name
+from tests.support.writer.text import INVOCATION, PUBLICATION, SEED, public_key
 
 PROGRAM = (sys.executable, "-m", "symbi_recover")
 REPOSITORY = Path(__file__).resolve().parents[3]
+RESOLUTION = f"{claim_name('cli:orga', INVOCATION)}.resolved.json"
+RECOVERY = receipt_name("cli:orga", INVOCATION, PUBLICATION)
 
 
 class World(NamedTuple):
@@ -45,11 +48,11 @@ def operator_home(root: Path) -> Path:
     return home
 
 
-def workspace(tmp: Path, world: World) -> Workspace:
+def workspace(tmp: Path, world: World, package: Path) -> Workspace:
     """The workspace of a world whose files lie below `tmp/root`."""
     cwd = tmp / "cwd"
     cwd.mkdir()
-    env = {"SYMBI_RECOVER_HOME": str(world.home), "HOME": str(tmp / "home"), "PYTHONPATH": str(REPOSITORY)}
+    env = {"SYMBI_RECOVER_HOME": str(world.home), "HOME": str(tmp / "home"), "PYTHONPATH": str(package)}
     return Workspace(tmp / "root", cwd=cwd, env=env, extra=world)
 
 
@@ -107,7 +110,8 @@ def plain(payload: dict[str, Any]) -> object:
 class Writing(Scenario):
     """What the commands have in common."""
 
-    published_name = ""
+    package = REPOSITORY
+    """Where the program is imported from."""
     may_be_lost = ("store.lock",)
     may_exist = ("store.lock",)
     timeout = 60.0
@@ -135,7 +139,7 @@ class Reconcile(Writing):
     """`invocation reconcile` of an interrupted run."""
 
     name = "reconcile"
-    extra: tuple[str, ...] = ()
+    publishes = (RESOLUTION,)
 
     def prepare(self, tmp: Path) -> Workspace:
         project = project_in(tmp)
@@ -144,7 +148,7 @@ class Reconcile(Writing):
 
     def finished(self, tmp: Path, project: Project, invocation: Invocation) -> Workspace:
         (tmp / "root" / "review.json").write_text(json.dumps(review(invocation.snapshot_hash())))
-        return workspace(tmp, World(project, invocation, None, operator_home(tmp / "root")))
+        return workspace(tmp, World(project, invocation, None, operator_home(tmp / "root")), self.package)
 
     def command(self, workspace: Workspace) -> Sequence[str]:
         world = world_of(workspace)
@@ -160,7 +164,6 @@ class Reconcile(Writing):
             world.invocation.id,
             "--review",
             str(workspace.root / "review.json"),
-            *self.extra,
         ]
 
     def final_state(self, workspace: Workspace) -> object:
@@ -168,17 +171,11 @@ class Reconcile(Writing):
         return receipts(world.project), ledger_state(world.home)
 
 
-class ReconcilePublished(Reconcile):
-    """The same; its receipt and ledger are published in the durable order."""
-
-    name = "reconcile-no-ledger"
-    extra = ("--no-ledger",)
-
-
 class ReconcileSchedule(Reconcile):
     """`invocation reconcile` of a scheduled occurrence, with its history."""
 
     name = "reconcile-cron"
+    publishes = (f"{claim_name('scheduler:v1', TRIGGER)}.resolved.json",)
     may_be_lost = ("store.lock", "cron_jobs.db-wal", "cron_jobs.db-shm", "cron_jobs.db")
     may_exist = ("store.lock", "cron_jobs.db-wal", "cron_jobs.db-shm", "cron_jobs.db")
     """SQLite makes and empties its own files; that a commit is durable is its part."""
@@ -217,7 +214,7 @@ class FileRecover(Writing):
     """`invocation file-recover` of a candidate that waits for its name."""
 
     name = "file-recover"
-    publishes = ("report.txt",)
+    publishes = ("report.txt", RECOVERY)
     published_only = ("report.txt",)
     publish = False
 
@@ -226,7 +223,9 @@ class FileRecover(Writing):
         invocation = open_invocation(project)
         publication = prepare_publication(invocation, tmp / "root" / "out", publish=self.publish)
         invocation.write()
-        return workspace(tmp, World(project, invocation, publication, operator_home(tmp / "root")))
+        return workspace(
+            tmp, World(project, invocation, publication, operator_home(tmp / "root")), self.package
+        )
 
     def command(self, workspace: Workspace) -> Sequence[str]:
         world = world_of(workspace)
@@ -277,7 +276,7 @@ class FileAcknowledge(FileRecover):
     """`invocation file-recover` of a file that has its name already."""
 
     name = "file-acknowledge"
-    publishes = ()
+    publishes = (RECOVERY,)
     publish = True
 
 
@@ -294,7 +293,9 @@ class DraftReview(Writing):
         invocation.write()
         (tmp / "root" / "drafts").mkdir()
         put(tmp / "root" / "workers.txt", b"none\n")
-        return workspace(tmp, World(project, invocation, publication, operator_home(tmp / "root")))
+        return workspace(
+            tmp, World(project, invocation, publication, operator_home(tmp / "root")), self.package
+        )
 
     def command(self, workspace: Workspace) -> Sequence[str]:
         world = world_of(workspace)
@@ -333,6 +334,7 @@ class KeyInit(Scenario):
     """`key init` in a folder that is made as well."""
 
     name = "key-init"
+    package = REPOSITORY
     publishes = ("operator.key", "operator.pub")
 
     def prepare(self, tmp: Path) -> Workspace:
@@ -340,7 +342,7 @@ class KeyInit(Scenario):
         root.mkdir(mode=0o700)
         cwd = tmp / "cwd"
         cwd.mkdir()
-        env = {"SYMBI_RECOVER_HOME": str(root / "a" / "operator"), "PYTHONPATH": str(REPOSITORY)}
+        env = {"SYMBI_RECOVER_HOME": str(root / "a" / "operator"), "PYTHONPATH": str(self.package)}
         return Workspace(root, cwd=cwd, env=env)
 
     def command(self, workspace: Workspace) -> Sequence[str]:
@@ -353,7 +355,7 @@ class KeyInit(Scenario):
             return None
         made = {path.name: path.read_bytes() for path in home.iterdir() if not path.name.startswith(".tmp")}
         seed, noted = made.get("operator.key"), made.get("operator.pub")
-        fits = seed is not None and noted == public_key(seed).encode() + b"\n"
+        fits = seed is not None and len(seed) == 32 and noted == public_key(seed).encode() + b"\n"
         return sorted(made), fits, oct(home.stat().st_mode & 0o777)
 
     def evidence(self, workspace: Workspace) -> Mapping[str, str]:
@@ -370,7 +372,6 @@ class KeyInit(Scenario):
 
 SCENARIOS: tuple[Scenario, ...] = (
     Reconcile(),
-    ReconcilePublished(),
     ReconcileSchedule(),
     FileRecover(),
     FileAcknowledge(),
