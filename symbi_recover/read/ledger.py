@@ -13,11 +13,12 @@ end: only a head that was noted elsewhere shows that.
 
 import hashlib
 
-from msgspec import to_builtins
 from msgspec.structs import replace
 
+from symbi_recover.core.acts import LedgerDocument
 from symbi_recover.core.codes import finding
 from symbi_recover.core.errors import RefusedError, UnexaminedError
+from symbi_recover.core.exits import Exit
 from symbi_recover.core.findings import Finding, NotChecked, Severity
 from symbi_recover.core.ledger import (
     LEDGER_LIMIT,
@@ -73,9 +74,9 @@ def judge(
     return judge_of.report(data, expected_head)
 
 
-def document(report: LedgerReport, *, ok: bool) -> bytes:
+def document(report: LedgerReport, verdict: Exit) -> bytes:
     """The report as the commands print it."""
-    return canonical.pretty({"schema": "symbi-recover/ledger.v1", "ok": ok, **to_builtins(report)})
+    return canonical.pretty(LedgerDocument(ok=verdict is Exit.OK, exit=verdict, report=report))
 
 
 class _Judge:

@@ -1,7 +1,5 @@
 """A plan for people: what would be done, what stands against it, and the command that would do it."""
 
-from typing import Any
-
 from symbi_recover.core.plan import Plan
 from symbi_recover.render.safe import safe
 
@@ -23,18 +21,3 @@ def lines(plan: Plan) -> list[str]:
     if plan.consent is not None:
         shown.append(f"  next:     {safe(plan.consent)}")
     return shown
-
-
-def document(plan: Plan) -> dict[str, Any]:
-    """The plan as data."""
-    return {
-        "schema": "symbi-recover/plan.v1",
-        "ok": False,
-        "command": plan.command,
-        "subject": plan.subject,
-        "evidence": plan.evidence,
-        "steps": plan.steps,
-        "missing": plan.missing,
-        "warnings": plan.warnings,
-        "consent": plan.consent,
-    }

@@ -6,6 +6,9 @@ from symbi_recover.core.values import PublicationIntent
 
 BYTES_LIMIT = 16_777_216
 CANDIDATE_PREFIX = ".symbi-publish-"
+HOLDING_PREFIX = ".symbi-recover-"
+"""Begins the name of the private folder in which a recovery of ours holds a candidate while it gives it its name."""
+HELD_NAME = "candidate"
 _PATH_LIMIT = 4096
 _SHA256 = re.compile("[0-9a-fA-F]{64}")
 _FORBIDDEN = frozenset("{}\\:,\0\n\r")

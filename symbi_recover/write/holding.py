@@ -18,10 +18,10 @@ from contextlib import suppress
 
 from symbi_recover.core.values import PublicationIntent
 from symbi_recover.read.evidence.locate import lstat_at
+from symbi_recover.wire.intent import HELD_NAME, HOLDING_PREFIX
 from symbi_recover.write.atomic import rename_no_replace, sync_folder
 
-HOLDING_PREFIX = ".symbi-recover-"
-HELD = "candidate"
+HELD = HELD_NAME
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 

@@ -102,6 +102,6 @@ def _verdict(report: LedgerReport) -> Exit:
 def _answer(environment: Environment, chosen_format: str | None, report: LedgerReport, *, acts: bool) -> Exit:
     verdict = _verdict(report)
     if environment.format(chosen_format) == "json":
-        return environment.deliver(verdict, ledger.document(report, ok=verdict is Exit.OK))
+        return environment.deliver(verdict, ledger.document(report, verdict))
     lines = render.acts(report, environment.paint) if acts else []
     return environment.deliver(verdict, [*lines, *render.verdict(report, verdict, environment.paint)])

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+from msgspec import UNSET
+from msgspec.structs import asdict
 
 from symbi_recover.cli.env import Environment, operator_home
 from symbi_recover.cli.options import display_options, format_option, pass_environment
@@ -21,6 +23,7 @@ from symbi_recover.cli.reading.invocation import (
     trust_options,
     trusted_keys,
 )
+from symbi_recover.core.acts import ReconciledInvocation, RecoveredPublication
 from symbi_recover.core.claims import SCHEDULER_SCOPE, Review
 from symbi_recover.core.errors import RecoverError
 from symbi_recover.core.exits import Exit
@@ -43,7 +46,7 @@ from symbi_recover.write import consent
 from symbi_recover.write.assess import Assessment, Reconciled, reconcile
 from symbi_recover.write.capacity import leftovers
 from symbi_recover.write.ledger import Recorder, recorder
-from symbi_recover.write.publish import Recovered, held_candidate, recover
+from symbi_recover.write.publish import held_candidate, recover
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -123,15 +126,9 @@ def reconcile_command(
     return environment.deliver(Exit.OK, lines)
 
 
-def _reconciled_document(done: Reconciled, scope: str) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "status": "reconciled",
-        "resolution": done.resolution,
-        "work_repeated": False,
-    }
-    if scope == SCHEDULER_SCOPE:
-        document["cron_history_updated"] = done.cron is not None and done.cron.updated
-    return document
+def _reconciled_document(done: Reconciled, scope: str) -> ReconciledInvocation:
+    updated = UNSET if scope != SCHEDULER_SCOPE else done.cron is not None and done.cron.updated
+    return ReconciledInvocation(resolution=done.resolution, cron_history_updated=updated)
 
 
 def _reconcile_plan(
@@ -212,7 +209,7 @@ def file_recover_command(
     trusted = trusted_keys(public_key, trust, root)
     if snapshot_hash is None:
         plan = _recover_plan(root, scope, wanted, wanted_file, trusted)
-        shown = canonical.pretty(render_plan.document(plan)) if chosen == "json" else render_plan.lines(plan)
+        shown = canonical.pretty(plan) if chosen == "json" else render_plan.lines(plan)
         return environment.deliver(Exit.ATTENTION, shown)
     record = recorder(operator_home(), environment.clock, wanted=not no_ledger)
     with InvocationStore(root) as store:
@@ -239,12 +236,9 @@ _WORDS = {
 
 
 def _recovered_document(done: Recovered) -> dict[str, Any]:
-    return {
-        "status": "file_publication_recovered",
-        "recovery": documents.receipt_members(done.payload),
-        "tool_repeated": False,
-        "invocation_completed": False,
-    }
+    """The runtime's document; the receipt as members, so that free numbers are written as the runtime does."""
+    document = asdict(RecoveredPublication(recovery=done.payload))
+    return document | {"recovery": documents.receipt_members(done.payload)}
 
 
 def _recover_plan(root: str, scope: str, wanted: UUID, publication: UUID, trusted: Trusted | None) -> Plan:

@@ -4,6 +4,7 @@ import click
 
 from symbi_recover.cli.env import Environment, operator_home
 from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
+from symbi_recover.core.acts import OperatorKey
 from symbi_recover.core.exits import Exit
 from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.render.safe import safe
@@ -21,14 +22,12 @@ class WritingCommand(StrictCommand):
 
 def _deliver(environment: Environment, chosen: str, key: bytes, path: str, created: bool | None) -> Exit:
     if chosen == "json":
-        shown = {
-            "schema": "symbi-recover/operator-key.v1",
-            "ok": True,
-            "public_key": key.hex(),
-            "fingerprint": keys.fingerprint(key),
-            "path": path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"),
-            "created": created,
-        }
+        shown = OperatorKey(
+            public_key=key.hex(),
+            fingerprint=keys.fingerprint(key),
+            path=path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"),
+            created=created,
+        )
         return environment.deliver(Exit.OK, canonical.pretty(shown))
     lines = [
         f"public key   {key.hex()}",

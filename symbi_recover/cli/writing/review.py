@@ -14,6 +14,7 @@ from symbi_recover.cli.reading.invocation import (
     trusted_keys,
 )
 from symbi_recover.cli.writing.key import WritingCommand
+from symbi_recover.core.acts import ReviewDraft
 from symbi_recover.core.claims import Inspection, Outcome, Review
 from symbi_recover.core.exits import Exit
 from symbi_recover.read import proposal
@@ -89,17 +90,15 @@ def draft_review_command(
     missing = _missing(review)
     warnings = proposal.publication_warnings(inspection.recovery)
     if chosen == "json":
-        document = {
-            "schema": "symbi-recover/review-draft.v1",
-            "ok": True,
-            "review": _shown(path),
-            "effects": None if beside is None else _shown(beside),
-            "created": made[-1],
-            "snapshot_hash": review.snapshot_hash,
-            "missing": missing,
-            "warnings": warnings,
-            "next": _shown(following),
-        }
+        document = ReviewDraft(
+            review=_shown(path),
+            effects=None if beside is None else _shown(beside),
+            created=made[-1],
+            snapshot_hash=review.snapshot_hash,
+            missing=tuple(missing),
+            warnings=warnings,
+            next=_shown(following),
+        )
         return environment.deliver(Exit.OK, canonical.pretty(document))
     lines = [
         f"review   {safe(path)}" + ("" if made[-1] else ", which was there already with the same content")

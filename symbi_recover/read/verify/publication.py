@@ -20,7 +20,7 @@ from symbi_recover.core.findings import Finding
 from symbi_recover.core.values import PublicationIntent
 from symbi_recover.read.evidence.locate import UpwardError, lstat_at, walk
 from symbi_recover.read.evidence.opener import FILE_FLAGS, FileFacts, OpenedFile, facts_of, system_text
-from symbi_recover.wire.intent import IntentError, check
+from symbi_recover.wire.intent import HELD_NAME, HOLDING_PREFIX, IntentError, check
 
 _OPENED = ("file", "folder", "unknown")
 _LINK = "Too many levels of symbolic links (os error 40)"
@@ -92,7 +92,7 @@ def _judge_names(intent: PublicationIntent, folder: int) -> PublicationEvidence:
         candidate=names.candidate,
         target=names.target,
         failure=failure,
-        findings=tuple(_remarks(intent, names, state)),
+        findings=(*_remarks(intent, names, state), *_held(intent, folder)),
     )
 
 
@@ -238,6 +238,15 @@ def _remarks(intent: PublicationIntent, names: _Names, state: PublicationState |
             if name.content_equal and {"device", "inode"} & set(name.differs)
         )
     return remarks
+
+
+def _held(intent: PublicationIntent, folder: int) -> list[Finding]:
+    """Whether an interrupted recovery of this toolkit holds the candidate aside."""
+    name = f"{HOLDING_PREFIX}{intent.publication_id}/{HELD_NAME}"
+    status = lstat_at(name, folder)
+    if status is None or (status.st_dev, status.st_ino) != intent.candidate_identity:
+        return []
+    return [finding("publication_held", "the candidate lies there", path=f"{intent.parent_path}/{name}")]
 
 
 def _unconfirmed(intent: PublicationIntent, names: _Names) -> Finding:

@@ -115,6 +115,8 @@ class Writing(Scenario):
     may_be_lost = ("store.lock",)
     may_exist = ("store.lock",)
     timeout = 60.0
+    kills = 24
+    faults = 32
 
     def evidence(self, workspace: Workspace) -> Mapping[str, str]:
         world = world_of(workspace)
