@@ -46,7 +46,7 @@ from symbi_recover.write import consent
 from symbi_recover.write.assess import Assessment, Reconciled, reconcile
 from symbi_recover.write.capacity import leftovers
 from symbi_recover.write.ledger import Recorder, recorder
-from symbi_recover.write.publish import held_candidate, recover
+from symbi_recover.write.publish import Recovered, held_candidate, recover
 
 F = TypeVar("F", bound=Callable[..., Any])
 
