@@ -59,7 +59,7 @@ def _notes(home: str) -> tuple[list[FenceNote], list[Finding]]:
         note = decoded(own, FenceNote)
         if isinstance(note, str) or note_name(note) != own.name:
             why = note if isinstance(note, str) else "its name is not that of its content"
-            findings.append(finding("witness_unusable", why, path=own.path))
+            findings.append(finding("operator_file_unusable", why, path=own.path))
         else:
             notes.append(note)
     return notes, findings

@@ -82,19 +82,21 @@ class Receipts:
 
     def _open(self, own: Own, kind: type[RetirementIntent | RetirementReceipt]) -> object:
         if own.data is None:
-            self.findings.append(finding("witness_unusable", own.why or "it cannot be read", path=own.path))
+            self.findings.append(
+                finding("operator_file_unusable", own.why or "it cannot be read", path=own.path)
+            )
             return None
         try:
             value, payload, key, signature = open_envelope(own.data, kind)
         except FormError as error:
-            self.findings.append(finding("witness_unusable", str(error), path=own.path))
+            self.findings.append(finding("operator_file_unusable", str(error), path=own.path))
             return None
         genuine = key == self.signer.public_key.hex() and ed25519.verify(
             self.signer.public_key, signed_text(payload), signature
         )
         if not genuine:
             self.findings.append(
-                finding("witness_unusable", "not signed with the operator's key", path=own.path)
+                finding("operator_file_unusable", "not signed with the operator's key", path=own.path)
             )
             return None
         return value

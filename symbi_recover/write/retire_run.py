@@ -296,11 +296,16 @@ class Run:
         hand = self.request.hands(endpoint)
         try:
             absence, text = absence_of(hand, seen.view, f"{self.held.path}/{seen.view.lease}.json")
+            now = look_at_engine(endpoint, hand, self.asker.host, seen.record.last_write_ns)
         finally:
             hand.close()
         if absence is not None:
             code = absence if absence == "engine_unavailable" else "late_container"
             return finding(code, text)
+        if (now.engine, now.listener) != (seen.sight.engine, seen.sight.listener):
+            return finding("engine_changed", "after the fence was removed")
+        if self.asker.host.boot_id() != seen.boot_id:
+            return finding("boot_changed", "after the fence was removed")
         engine, listener = seen.sight.engine, seen.sight.listener
         if self.census is None or not self.census.quiet or engine is None or listener is None:
             return None

@@ -184,6 +184,12 @@ def test_a_connection_that_comes_after_the_fence_keeps_the_record(engine, store,
             held[0].close()
 
 
+def test_an_engine_that_restarts_after_the_fence_is_another_one(engine, store, host, lease, monkeypatch):
+    with monkeypatch.context() as patch:
+        after_fence(patch, engine.restart)
+        assert_kept(store, lease, "engine_changed")
+
+
 def test_a_request_queued_at_a_stopped_engine_is_not_lost(engine, store, host, lease):
     engine.need_image(EMPTY_IMAGE)
     engine.freeze()
@@ -281,7 +287,8 @@ def test_t6_a_socket_activated_engine_is_retired_by_census_and_not_by_restart(
         engine.stop()
         again = store.add(2)
         leave_request(engine.socket_path, *engine.create_request(name_of(again), {LABEL: again}))
-        assert_kept(store, again, "engine_unavailable", code=3, options=("--timeout", "0.3"))
+        document = assert_kept(store, again, "engine_unavailable", code=3, options=("--timeout", "0.3"))
+        assert "a question would start one" in str(document)
         engine.start()
         engine.wait_for(name_of(again))
         assert_kept(store, again, "container_present")

@@ -18,6 +18,7 @@ class Store:
     """One lease store whose records lead to one engine, and the operator's folder beside it."""
 
     def __init__(self, root: Path, socket_path: str) -> None:
+        self.root = root
         self.path = writer.make_state(root / "store")
         self.home = root / "operator"
         self.home.mkdir(mode=0o700)
@@ -34,7 +35,8 @@ class Store:
         self, number: int = 1, phase: str = "uncertain", container: str | None = None, **fields: Any
     ) -> str:
         """Write a record and give its lease."""
-        lease = writer.lease_uid(number)
+        # Other tests run at the same time, and a scan of this host sees their clients.
+        lease = writer.uid("lease", str(self.root), number)
         state = writer.created(container) if container is not None else {"phase": phase}
         fields.setdefault("docker_environment", self.environment)
         value = writer.record(lease, state)

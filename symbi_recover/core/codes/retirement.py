@@ -329,11 +329,11 @@ CODES: dict[str, Code] = {
         why="It serves as proof of a reboot, and not of a replaced engine.",
         next="Stop the helper and use --lock, if the engine is to be restarted instead.",
     ),
-    "witness_unusable": Code(
+    "operator_file_unusable": Code(
         severity=_ATTENTION,
-        meaning="A witness file cannot be used.",
+        meaning="A file of the operator's own about leases cannot be used.",
         why="It is not private, not whole, or not one of ours.",
-        next="Remove it from the operator's folder, and leave a new one.",
+        next="Find out who changed it, and move it out of the operator's folder.",
     ),
     "review_list_invalid": Code(
         severity=_REFUSED,

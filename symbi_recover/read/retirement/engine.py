@@ -1,5 +1,6 @@
 """Which engine stands behind the endpoint, and whether the facts of leases.md section 18.2 hold for it (section 18.4).
 
+0. A listener that waits for an engine to be started is left alone: looking starts nothing.
 1. The engine answers `GET /version` and `GET /info`; only an engine of a version on which the facts were replayed, with
    no component that they do not know, counts.
 2. The listener is found by the socket's file, its owner by the kernel, the one `dockerd` by its descriptors.
@@ -17,9 +18,11 @@ from symbi_recover.core.lease_records import LABEL
 from symbi_recover.core.leases import LeaseView
 from symbi_recover.core.witness import EngineIdentity, ListenerIdentity
 from symbi_recover.read.daemon.listener import Listener, find_engine
+from symbi_recover.read.daemon.peer import holds_socket
 from symbi_recover.read.daemon.questions import DaemonError, Engine, EngineFacts
+from symbi_recover.read.daemon.sockets import UnixSocket, ask_listener
 from symbi_recover.read.evidence.clock import BirthTime, StartTime
-from symbi_recover.read.evidence.kernel import PROC, opened
+from symbi_recover.read.evidence.kernel import PROC, CannotKnow, opened
 from symbi_recover.read.evidence.locate import lstat_at
 from symbi_recover.read.evidence.processes import Executable, Observation, observe
 from symbi_recover.read.retirement.host import Host
@@ -41,6 +44,29 @@ class EngineSight(Struct, frozen=True, kw_only=True):
     waiting: int | None = None
     started_ns: int | None = None
     """The earliest moment at which it can have started, by the clock."""
+
+
+def why_not_asked(path: str, host: Host) -> str | None:
+    """Why a question at a socket would start an engine; None if it would not, or that cannot be seen.
+
+    A listener that init holds, and no engine, is one that waits for its first connection.
+    """
+    listening = ask_listener(path)
+    if not isinstance(listening, UnixSocket) or holds_socket(host.init, listening.inode) is not True:
+        return None
+    pids = host.pids()
+    if isinstance(pids, CannotKnow):
+        return None
+    for pid in pids:
+        seen = observe(pid)
+        if isinstance(seen, Observation) and _is_engine(seen):
+            return None
+    return "no engine runs, and a question would start one"
+
+
+def _is_engine(seen: Observation) -> bool:
+    path = seen.executable.path if isinstance(seen.executable, Executable) else seen.stat.command
+    return path.rpartition(b"/")[2] == b"dockerd"
 
 
 def look_at_engine(path: str, engine: Engine, host: Host, last_write_ns: int | None = None) -> EngineSight:

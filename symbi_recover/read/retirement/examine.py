@@ -29,7 +29,7 @@ from symbi_recover.read.daemon.questions import DaemonError, Engine, Remembered
 from symbi_recover.read.evidence.clock import ClockState, StartTime
 from symbi_recover.read.evidence.opener import FileFacts
 from symbi_recover.read.retirement.clients import judge_client, scan_clients
-from symbi_recover.read.retirement.engine import EngineSight, absence_of, look_at_engine
+from symbi_recover.read.retirement.engine import EngineSight, absence_of, look_at_engine, why_not_asked
 from symbi_recover.read.retirement.host import Host
 from symbi_recover.read.retirement.notes import WITNESSES, decoded, read_own, sha256
 
@@ -188,6 +188,10 @@ def _ask_engine(
         code = shown.code or "endpoint_unresolved"
         view_of = replace(shown, code=code)
         return view_of, EngineSight(), None, (), {code: shown.reason or ""}
+    asleep = why_not_asked(endpoint.socket, asker.host)
+    if asleep is not None:
+        sight = EngineSight(codes=("engine_unavailable",), details={"engine_unavailable": asleep})
+        return endpoint.view, sight, None, (), dict(sight.details)
     engine = asker.connect(endpoint.socket)
     try:
         sight = look_at_engine(endpoint.socket, engine, asker.host, record.last_write_ns)
@@ -218,7 +222,7 @@ def _witnesses(lease: str, now: Now, home: str) -> tuple[tuple[WitnessFacts, ...
     for own in read_own(home, WITNESSES, prefix=lease):
         witness = decoded(own, Witness)
         if isinstance(witness, str):
-            unusable.append(finding("witness_unusable", witness, path=own.path))
+            unusable.append(finding("operator_file_unusable", witness, path=own.path))
         elif witness.record.lease == lease:
             facts.append(compare(witness, now, name=own.name, sha256=sha256(own)))
     return tuple(facts), tuple(unusable)
