@@ -26,7 +26,7 @@ EXITS_OF_CODES: dict[str, tuple[int, ...]] = {
     "no_runtime": (64,),
     "plan_changed": (4,),
     "project_missing": (3,),
-    "publication_held": (1,),
+    "publication_held": (1, 2),
     "publication_repeated": (1,),
     "receipt_unavailable": (1,),
     "record_changed": (4,),
