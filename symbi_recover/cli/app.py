@@ -15,6 +15,7 @@ import click
 
 from symbi_recover import __version__
 from symbi_recover.cli.env import Environment
+from symbi_recover.cli.guard import GuardError
 from symbi_recover.cli.options import RuntimeCommand, StrictCommand
 from symbi_recover.core.errors import RecoverError, UnexaminedError
 from symbi_recover.core.exits import Exit, runtime_exit
@@ -211,6 +212,8 @@ def _run(arguments: list[str], name: str, environment: Environment) -> Exit:
         return _failed(error, environment)
     except (BrokenPipeError, click.Abort):
         raise
+    except GuardError as error:
+        return _failed(error.failure, environment)
     except OSError as error:  # the system failed, not this program: a close, a read of a faulty device
         return _failed(_system(error), environment)
     except Exception as error:  # noqa: BLE001 -- the last line of defence

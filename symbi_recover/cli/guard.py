@@ -1,8 +1,11 @@
 """The runtime guard of every read command: Python's audit events, watched while the command runs.
 
-It refuses to open for writing, to create, rename, remove or change anything, and to start programs. It does not see
-FIFOs made by `mkfifo`, `flock`, calls through ctypes, or SQLite's own files; import contracts, a source check and
-system-call traces cover those. An audit hook cannot be taken away again, so it looks at a flag.
+It refuses to open for writing, to create, rename, remove, lock or change anything, to listen on a socket, to start
+programs, and to give SQLite anything but memory. What trips it is a defect of ours: the command ends with exit 70,
+also where its own handling of errors swallows the refusal.
+
+It does not see FIFOs made by `mkfifo`, calls through ctypes, or what SQLite attaches; import contracts, a source check
+and system-call traces cover those. An audit hook cannot be taken away again, so it looks at a flag.
 """
 
 import os
@@ -10,9 +13,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from symbi_recover.core.errors import RecoverError
+from symbi_recover.core.errors import DefectError
 
 _WRITING_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_MEMORY = ":memory:"
 _FORBIDDEN = frozenset(
     {
         "fcntl.flock",
@@ -44,6 +48,9 @@ _FORBIDDEN = frozenset(
         "shutil.move",
         "shutil.rmtree",
         "shutil.unpack_archive",
+        "socket.bind",
+        "sqlite3.enable_load_extension",
+        "sqlite3.load_extension",
         "subprocess.Popen",
         "tempfile.mkdtemp",
         "tempfile.mkstemp",
@@ -51,14 +58,28 @@ _FORBIDDEN = frozenset(
 )
 
 
+class GuardError(BaseException):
+    """The guard refused something. No handler of failed evidence may take it for one, so it is not an `Exception`."""
+
+    def __init__(self, failure: DefectError) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
 class _State:
     installed = False
     watching = 0
+    tripped: GuardError | None = None
+    """The first refusal, which the end of the block raises again if it was swallowed."""
 
 
 @contextmanager
 def read_only() -> Iterator[None]:
-    """Refuse every change that an audit event announces, for as long as the block runs."""
+    """Refuse every change that an audit event announces, for as long as the block runs.
+
+    Raises:
+        GuardError: something was refused, whatever else the block raised or caught.
+    """
     if not _State.installed:
         sys.addaudithook(_watch)
         _State.installed = True
@@ -70,6 +91,9 @@ def read_only() -> Iterator[None]:
     finally:
         _State.watching -= 1
         sys.dont_write_bytecode = bytecode
+        tripped, _State.tripped = _State.tripped, None
+        if tripped is not None:
+            raise tripped
 
 
 def _watch(event: str, arguments: tuple[object, ...]) -> None:
@@ -78,7 +102,7 @@ def _watch(event: str, arguments: tuple[object, ...]) -> None:
     if event == "open":
         if _writes(arguments) and arguments[0] != os.devnull:
             _refuse(event, arguments)
-    elif event in _FORBIDDEN:
+    elif event in _FORBIDDEN or (event == "sqlite3.connect" and arguments[0] != _MEMORY):
         _refuse(event, arguments)
 
 
@@ -90,5 +114,9 @@ def _writes(arguments: tuple[object, ...]) -> bool:
 
 
 def _refuse(event: str, arguments: tuple[object, ...]) -> None:
-    what = arguments[0] if arguments and isinstance(arguments[0], str) else "something"
-    raise RecoverError("guard", f"a read-only command tried {event} on {what}", path=str(what))
+    first = arguments[0] if arguments else None
+    what = os.fsdecode(first) if isinstance(first, str | bytes) else "something"
+    failure = DefectError("guard", f"a read-only command tried {event} on {what}", path=what)
+    tripped = GuardError(failure)
+    _State.tripped = _State.tripped or tripped
+    raise tripped

@@ -67,3 +67,9 @@ class MisuseError(RecoverError):
     """The command line or a file of the operator's own was not usable."""
 
     exit = Exit.USAGE
+
+
+class DefectError(RecoverError):
+    """This program did what it must not do; nothing is said about the evidence."""
+
+    exit = Exit.DEFECT

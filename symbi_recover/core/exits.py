@@ -8,7 +8,7 @@ class Exit(IntEnum):
     """What the end of a command says.
 
     The runtime-compatible commands (`audit inspect`, `invocation inspect|reconcile|file-inspect|file-recover`)
-    end only with 0, 1 or 2, as the runtime does; see `runtime_exit`.
+    end only with 0, 1 or 2, as the runtime does, but for a defect of ours; see `runtime_exit`.
     """
 
     OK = 0
@@ -40,5 +40,5 @@ def worst(exits: list[Exit]) -> Exit:
 
 
 def runtime_exit(code: Exit) -> Exit:
-    """Fold our finer codes into the three that the runtime's own commands know."""
-    return code if code in (Exit.OK, Exit.ATTENTION) else Exit.REFUSED
+    """Fold our finer codes into the three that the runtime's own commands know; a defect of ours stays one."""
+    return code if code in (Exit.OK, Exit.ATTENTION, Exit.DEFECT) else Exit.REFUSED

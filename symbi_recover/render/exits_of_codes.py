@@ -14,6 +14,7 @@ EXITS_OF_CODES: dict[str, tuple[int, ...]] = {
     "file_link": (3,),
     "file_missing": (3,),
     "file_unreadable": (3,),
+    "guard": (70,),
     "helper_failed": (3,),
     "helper_foreign": (3,),
     "helper_malformed": (3,),
