@@ -1,6 +1,6 @@
 """The runtime guard of every read command: Python's audit events, watched while the command runs.
 
-It refuses to open for writing, to create, rename, remove, lock or change anything, to listen on a socket, to start
+It refuses to open for writing, to create, rename, remove, lock or change anything, to give a socket a name, to start
 programs, and to give SQLite anything but memory. What trips it is a defect of ours: the command ends with exit 70,
 also where its own handling of errors swallows the refusal.
 
@@ -48,7 +48,6 @@ _FORBIDDEN = frozenset(
         "shutil.move",
         "shutil.rmtree",
         "shutil.unpack_archive",
-        "socket.bind",
         "sqlite3.enable_load_extension",
         "sqlite3.load_extension",
         "subprocess.Popen",
@@ -100,9 +99,15 @@ def _watch(event: str, arguments: tuple[object, ...]) -> None:
     if not _State.watching:
         return
     if event == "open":
-        if _writes(arguments) and arguments[0] != os.devnull:
-            _refuse(event, arguments)
-    elif event in _FORBIDDEN or (event == "sqlite3.connect" and arguments[0] != _MEMORY):
+        refused = _writes(arguments) and arguments[0] != os.devnull
+    elif event == "socket.bind":
+        # urllib3 asks on import for any port of ::1, to know whether there is IPv6; that leaves nothing behind
+        refused = isinstance(arguments[1], str | bytes)
+    elif event == "sqlite3.connect":
+        refused = arguments[0] != _MEMORY
+    else:
+        refused = event in _FORBIDDEN
+    if refused:
         _refuse(event, arguments)
 
 
@@ -114,8 +119,8 @@ def _writes(arguments: tuple[object, ...]) -> bool:
 
 
 def _refuse(event: str, arguments: tuple[object, ...]) -> None:
-    first = arguments[0] if arguments else None
-    what = os.fsdecode(first) if isinstance(first, str | bytes) else "something"
+    names = (os.fsdecode(argument) for argument in arguments[:2] if isinstance(argument, str | bytes))
+    what = next(names, "something")
     failure = DefectError("guard", f"a read-only command tried {event} on {what}", path=what)
     tripped = GuardError(failure)
     _State.tripped = _State.tripped or tripped

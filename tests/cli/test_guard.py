@@ -8,6 +8,7 @@ import shutil
 import socket
 import sqlite3
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +45,7 @@ ATTEMPTS: dict[str, Callable[[Path], object]] = {
     "attribute": lambda p: os.setxattr(p / "file", "user.x", b""),
     "lock": lambda _: fcntl.flock(0, fcntl.LOCK_SH),
     "record lock": lambda _: fcntl.lockf(0, fcntl.LOCK_SH),
-    "listen": lambda p: socket.socket(socket.AF_UNIX).bind(str(p / "new")),
+    "name a socket": lambda p: socket.socket(socket.AF_UNIX).bind(str(p / "new")),
     "copy": lambda p: shutil.copyfile(p / "file", p / "new"),
     "start a program": lambda _: subprocess.run(["true"], check=False),
     "database": lambda p: sqlite3.connect(p / "file"),
@@ -79,6 +80,12 @@ def test_reading_is_not_refused(place: Path) -> None:
             pass
         with contextlib.closing(sqlite3.connect(":memory:")) as database:
             assert database.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_what_the_daemons_library_does_when_it_is_loaded_is_not_refused() -> None:
+    script = "from symbi_recover.cli.guard import read_only\nwith read_only(): import symbi_recover.read.daemon.engine"
+    ended = subprocess.run([sys.executable, "-B", "-c", script], capture_output=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, b"")
 
 
 def test_nothing_is_refused_outside_the_block(place: Path) -> None:
