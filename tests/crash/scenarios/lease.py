@@ -56,8 +56,8 @@ class LeaseScenario(Scenario):
     """What both commands have in common. The root has a short name of its own, for the sake of socket paths."""
 
     timeout = 90.0
-    kills = 12
-    faults = 12
+    kills = 9
+    faults = 9
     leases: tuple[str, ...] = ()
 
     def prepare(self, tmp: Path) -> Workspace:
