@@ -58,7 +58,7 @@ def open_home(path: str, *, create: bool) -> Iterator[int]:
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise RefusedError(
             "operator_home_unsafe",
-            "the operator's folder must be a folder of your own with mode 0700",
+            "the operator's folder must be a private folder of your own, mode 0700",
             path=path,
             detail=f"its owner is {status.st_uid}, its mode {stat.S_IMODE(status.st_mode):04o}",
         )
