@@ -54,6 +54,7 @@ def propose_reconciliation(
         not_checked=(
             NotChecked("creations on their way", "a record whose container is absent is never retired here"),
             *((NotChecked("bad records", "they name no container"),) if report.entries else ()),
+            *checker.not_checked(),
         ),
     )
 

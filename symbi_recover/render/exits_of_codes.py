@@ -9,6 +9,7 @@ EXITS_OF_CODES: dict[str, tuple[int, ...]] = {
     "daemon_version": (3,),
     "defect": (70,),
     "dir_missing": (3,),
+    "engine_asleep": (1, 3),
     "file_changed": (3,),
     "file_kind": (3,),
     "file_link": (3,),

@@ -14,6 +14,8 @@ from symbi_recover.core.findings import Finding
 from symbi_recover.core.lease_records import NAME_PREFIX
 from symbi_recover.core.retirement import FENCE_LABEL, NONCE_LABEL, FenceNote, FenceReport, FenceView
 from symbi_recover.read.daemon.questions import DaemonError
+from symbi_recover.read.retirement.engine import why_not_asked
+from symbi_recover.read.retirement.host import RealHost
 from symbi_recover.read.retirement.notes import FENCES, decoded, read_own
 from symbi_recover.wire import canonical
 from symbi_recover.write.daemon import EngineHand
@@ -30,12 +32,17 @@ def survey(home: str, endpoints: tuple[str, ...], hands: Hands) -> FenceReport:
     Args:
         home: the operator's folder.
         endpoints: sockets to ask besides those of the notes.
-        hands: connects to one.
+        hands: connects to one. A daemon that a question would only start is not asked.
     """
     notes, findings = _notes(home)
+    host = RealHost()
     everywhere = tuple(sorted({*endpoints, *(note.endpoint for note in notes)}))
     views: list[FenceView] = []
     for endpoint in everywhere:
+        asleep = why_not_asked(endpoint, host)
+        if asleep is not None:
+            findings.append(finding("engine_asleep", asleep, path=endpoint))
+            continue
         hand = hands(endpoint)
         try:
             views += _at(hand, endpoint, [note for note in notes if note.endpoint == endpoint])

@@ -14,6 +14,8 @@ import pytest
 from symbi_recover.core.leases import CheckReport, LeaseCheck
 from symbi_recover.read.daemon.engine import DockerEngine
 from symbi_recover.read.evidence import kernel
+from symbi_recover.read.evidence.kernel import CannotKnow, Why
+from symbi_recover.read.retirement.host import Host, RealHost
 from symbi_recover.read.verify import lease_check
 from symbi_recover.read.verify.lease_check import Checker, check_store
 from symbi_recover.read.verify.lease_judge import judge
@@ -45,9 +47,9 @@ class Case:
         record = made.record(state=state or made.uncertain(), docker_environment=given)
         made.make_state(self.store, record)
 
-    def check(self, *leases: str, seconds: float = 2.0) -> CheckReport:
+    def check(self, *leases: str, seconds: float = 2.0, host: Host | None = None) -> CheckReport:
         report = judge(read_store(str(self.store), now_ns=2**62))
-        checker = Checker(lambda path: DockerEngine(path, seconds=seconds), home="/nonexistent")
+        checker = Checker(lambda path: DockerEngine(path, seconds=seconds), home="/nonexistent", host=host)
         try:
             return check_store(report, checker, leases)
         finally:
@@ -340,6 +342,39 @@ def test_an_error_is_never_absence(case: Case, daemon: DaemonDouble) -> None:
     report = case.check()
     assert codes(report) == {"daemon_failed"}
     assert report.verdict == "unexamined"
+
+
+class SmallHost(RealHost):
+    """This process alone, or a host whose processes nobody lists."""
+
+    def __init__(self, *, init: int, known: bool = True) -> None:
+        self.init = init
+        self.known = known
+
+    def pids(self) -> tuple[int, ...] | CannotKnow:
+        return (os.getpid(),) if self.known else CannotKnow(Why.DENIED, "the processes cannot be listed")
+
+
+def test_a_daemon_that_a_question_would_start_is_not_asked(case: Case, daemon: DaemonDouble) -> None:
+    """F-132: the listener is held by the starter of services alone."""
+    case.lay()
+    report = case.check(host=SmallHost(init=os.getpid()))
+    assert codes(report) == {"engine_asleep"}
+    assert report.verdict == "unexamined"
+    assert not daemon.requests
+
+
+def test_where_it_cannot_be_known_the_daemon_is_asked_and_that_is_said(
+    case: Case, daemon: DaemonDouble
+) -> None:
+    """F-132: without rights."""
+    case.lay()
+    report = case.check(host=SmallHost(init=1, known=False))
+    assert codes(report) == {"container_absent"}
+    (remark,) = [one for one in report.not_checked if "started the engine" in one.what]
+    assert remark.why == "the processes cannot be listed"
+    known = case.check(host=SmallHost(init=1))
+    assert not [one for one in known.not_checked if "started the engine" in one.what]
 
 
 def test_the_record_stays_as_it_was(case: Case, daemon: DaemonDouble) -> None:

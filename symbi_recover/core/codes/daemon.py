@@ -60,6 +60,12 @@ CODES: dict[str, Code] = {
         why="Its socket is missing, refuses, or may not be opened. Nothing is known about its containers.",
         next="Start the daemon that the record names, or ask as root; another daemon's answer proves nothing.",
     ),
+    "engine_asleep": Code(
+        severity=_REFUSED,
+        meaning="The recorded daemon does not run, and a question would start it.",
+        why="A starter of services (socket activation) holds the socket, and no engine. Looking changes nothing, so nothing was asked, and nothing is known about its containers.",
+        next="Start the engine yourself, by its service (`systemctl start docker`), and ask again; at its start it may carry out what waits in its queue.",
+    ),
     "daemon_slow": Code(
         severity=_REFUSED,
         meaning="The daemon did not answer in time.",
@@ -209,6 +215,7 @@ CODES: dict[str, Code] = {
 UNANSWERED = frozenset(
     [
         "daemon_away",
+        "engine_asleep",
         "daemon_slow",
         "daemon_oversized",
         "daemon_malformed",

@@ -17,12 +17,11 @@ from msgspec import Struct
 from symbi_recover.core.lease_records import LABEL
 from symbi_recover.core.leases import LeaseView
 from symbi_recover.core.witness import EngineIdentity, ListenerIdentity
+from symbi_recover.read.daemon.activation import ASLEEP, waits_for_start
 from symbi_recover.read.daemon.listener import Listener, find_engine
-from symbi_recover.read.daemon.peer import holds_socket
 from symbi_recover.read.daemon.questions import DaemonError, Engine, EngineFacts
-from symbi_recover.read.daemon.sockets import UnixSocket, ask_listener
 from symbi_recover.read.evidence.clock import BirthTime, StartTime
-from symbi_recover.read.evidence.kernel import PROC, CannotKnow, opened
+from symbi_recover.read.evidence.kernel import PROC, opened
 from symbi_recover.read.evidence.locate import lstat_at
 from symbi_recover.read.evidence.processes import Executable, Observation, observe
 from symbi_recover.read.retirement.host import Host
@@ -47,26 +46,9 @@ class EngineSight(Struct, frozen=True, kw_only=True):
 
 
 def why_not_asked(path: str, host: Host) -> str | None:
-    """Why a question at a socket would start an engine; None if it would not, or that cannot be seen.
-
-    A listener that init holds, and no engine, is one that waits for its first connection.
-    """
-    listening = ask_listener(path)
-    if not isinstance(listening, UnixSocket) or holds_socket(host.init, listening.inode) is not True:
-        return None
-    pids = host.pids()
-    if isinstance(pids, CannotKnow):
-        return None
-    for pid in pids:
-        seen = observe(pid)
-        if isinstance(seen, Observation) and _is_engine(seen):
-            return None
-    return "no engine runs, and a question would start one"
-
-
-def _is_engine(seen: Observation) -> bool:
-    path = seen.executable.path if isinstance(seen.executable, Executable) else seen.stat.command
-    return path.rpartition(b"/")[2] == b"dockerd"
+    """Why a question at a socket would start an engine; None if it would not, or that cannot be seen."""
+    waits = waits_for_start(path, init=host.init, pids=lambda _: host.pids())
+    return ASLEEP if waits is True else None
 
 
 def look_at_engine(path: str, engine: Engine, host: Host, last_write_ns: int | None = None) -> EngineSight:

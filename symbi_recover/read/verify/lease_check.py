@@ -3,7 +3,8 @@
 For one container lease, in order:
 
 1. the endpoint from the record alone; one that is remote or unclear is named, and nothing is asked;
-2. what the daemon is, and which process serves the socket;
+2. whether a question would only start the daemon, which then is not asked; what it is, and which process serves the
+   socket;
 3. three questions: by recorded id, by name, by label; every answer is compared on our side;
 4. the verdict: name, label and, where recorded, id must all fit. Only a 404 about the container is absence, and
    absence never proves that a creation cannot still complete;
@@ -31,12 +32,14 @@ from symbi_recover.core.leases import (
     StoreReport,
     Verdict,
 )
+from symbi_recover.read.daemon.activation import ASLEEP, engine_runs, waits_for_start
 from symbi_recover.read.daemon.endpoint import Endpoint, Reader, changed_since, read_configuration, resolve
 from symbi_recover.read.daemon.listener import Listener, find_engine
 from symbi_recover.read.daemon.questions import Container, DaemonError, Engine, EngineFacts
 from symbi_recover.read.evidence.host import sees_whole_host
 from symbi_recover.read.evidence.kernel import PROC, CannotKnow, Gone, read_proc
 from symbi_recover.read.evidence.processes import list_pids, read_identity
+from symbi_recover.read.retirement.host import Host, RealHost
 from symbi_recover.read.verify.container import Seen, container_views, judge_container
 
 Connect = Callable[[str], Engine]
@@ -49,19 +52,34 @@ _LIVE = frozenset({"running", "paused"})
 class _Daemon:
     """One socket that was asked, and how it failed if it did."""
 
-    def __init__(self, path: str, connect: Connect, proc: str) -> None:
+    def __init__(self, path: str, connect: Connect, proc: str, host: Host) -> None:
         self.path = path
         self.failure: DaemonError | None = None
         self.engine: Engine | None = None
         self.facts: EngineFacts | None = None
         self.listener: Listener | None = None
+        self.not_checked: tuple[NotChecked, ...] = ()
         try:
+            self._leave_asleep(host)
             self.engine = connect(path)
             self.facts = self.engine.facts()
         except DaemonError as error:
             self.failure = error
         pid = self.engine.listener_pid() if self.engine is not None else None
         self.listener = find_engine(path, pid, proc)
+
+    def _leave_asleep(self, host: Host) -> None:
+        """Look whether a question would start an engine.
+
+        Raises:
+            DaemonError: `engine_asleep`.
+        """
+        waits = waits_for_start(self.path, init=host.init, pids=lambda _: host.pids())
+        if waits is True:
+            raise DaemonError("engine_asleep", ASLEEP, stage="connect")
+        if isinstance(waits, CannotKnow) and not engine_runs(pids=lambda _: host.pids()):
+            what = f"whether the question started the engine at {self.path}"
+            self.not_checked = (NotChecked(what, waits.detail),)
 
     def findings(self, where: str, api_version: str | None) -> Iterator[Finding]:
         """What has to be said about this daemon for one record."""
@@ -105,6 +123,7 @@ class Checker:
         home: str | None,
         read: Reader = read_configuration,
         proc: str = PROC,
+        host: Host | None = None,
     ) -> None:
         """Prepare.
 
@@ -113,7 +132,9 @@ class Checker:
             home: of the helper's account, see `account_home`.
             read: gives the client's configuration files.
             proc: where proc is mounted.
+            host: whose processes may serve a socket; this one by default.
         """
+        self.host = RealHost() if host is None else host
         self.connect = connect
         self.home = home
         self.read = read
@@ -163,6 +184,15 @@ class Checker:
         left = () if sees_whole_host(self.proc) is True else (_NO_PROCESSES,)
         return replace(result, containers=container_views(seen), not_checked=left)
 
+    def not_checked(self) -> tuple[NotChecked, ...]:
+        """What could not be told before the daemons were asked."""
+        asked = [
+            daemon
+            for daemon in self.daemons.values()
+            if daemon.failure is None or daemon.failure.code != "daemon_away"
+        ]
+        return tuple(one for daemon in asked for one in daemon.not_checked)
+
     def orphans(self, lease: str, where: str) -> list[Finding]:
         """Containers that carry the label of a lease whose record is bad, at the daemons asked so far."""
         found: list[Finding] = []
@@ -183,7 +213,7 @@ class Checker:
     def _daemon(self, endpoint: Endpoint) -> _Daemon:
         path = endpoint.socket or ""
         if path not in self.daemons:
-            self.daemons[path] = _Daemon(path, self.connect, self.proc)
+            self.daemons[path] = _Daemon(path, self.connect, self.proc, self.host)
         return self.daemons[path]
 
     def _contradiction(self, engine: Engine, seen: Seen) -> list[str]:
@@ -272,6 +302,7 @@ def check_store(report: StoreReport, checker: Checker, leases: tuple[str, ...] =
                 if report.entries
                 else ()
             ),
+            *checker.not_checked(),
         ),
     )
 

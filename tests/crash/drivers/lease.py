@@ -14,6 +14,7 @@ from symbi_recover.read.evidence.clock import BirthTime, ClockState, StartTime
 from symbi_recover.read.retirement import engine
 from symbi_recover.read.retirement.host import RealHost
 from symbi_recover.read.verify import lease_check
+from symbi_recover.write import fences
 
 BOOT = "5a3d1c7e-9b24-4f60-8e1d-6c0b2a4f7d93"
 BORN_NS = 1
@@ -64,5 +65,7 @@ if __name__ == "__main__":
     lease_retire.the_host = StillHost
     engine.find_engine = found
     lease_check.find_engine = found
+    lease_check.RealHost = StillHost
+    fences.RealHost = StillHost
     lease_check.list_pids = lambda _: (os.getpid(),)
     sys.exit(app.main(sys.argv[1:]))
