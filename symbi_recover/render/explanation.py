@@ -4,6 +4,7 @@ from symbi_recover.core.codes import CODES
 from symbi_recover.core.documents import Explanation
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.findings import Severity
+from symbi_recover.core.words import counted
 from symbi_recover.render.colour import Painter
 from symbi_recover.render.exits_of_codes import EXITS_OF_CODES
 from symbi_recover.render.safe import safe
@@ -69,7 +70,7 @@ def listing(codes: tuple[Explanation, ...], paint: Painter) -> list[str]:
         f"{paint('strong', safe(shown.code).ljust(width))}  {shown.severity:9}  {safe(shown.meaning)}"
         for shown in codes
     ]
-    return [*lines, "", f"{len(codes)} codes. Next: `symbi-recover explain CODE` for one of them."]
+    return [*lines, "", f"{counted(len(codes), 'code')}. Next: `symbi-recover explain CODE` for one of them."]
 
 
 def markdown(shown: Explanation) -> str:

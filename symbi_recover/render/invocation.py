@@ -13,6 +13,7 @@ from symbi_recover.core.claims import (
 )
 from symbi_recover.core.codes import CODES
 from symbi_recover.core.findings import Finding
+from symbi_recover.core.words import counted
 from symbi_recover.render.colour import Painter
 from symbi_recover.render.safe import safe
 
@@ -79,7 +80,7 @@ def recovery_receipt(payload: FileRecovery, paint: Painter) -> list[str]:
     return [
         paint("strong", "Publication receipt, signature verified"),
         f"  by user {payload.operator_uid} at {safe(payload.recorded_at)} (as the signer claims)",
-        f"  {safe(payload.publication.path, 200)}, {payload.publication.bytes:,} bytes, "
+        f"  {safe(payload.publication.path, 200)}, {counted(payload.publication.bytes, 'byte')}, "
         f"sha256:{safe(payload.publication.sha256)}",
         "  It says that the file was in place then. It does not prove that it still is, nor that the invocation "
         "is complete.",
@@ -100,7 +101,7 @@ def publication(
     lines = [
         f"{paint(style, word)}  {safe(intent.parent_path)}/{safe(intent.target_name)}",
         f"  {_MEANING[state]}",
-        f"  publication {intent.publication_id}, promised {intent.bytes:,} bytes, sha256:{safe(intent.sha256)}",
+        f"  publication {intent.publication_id}, promised {counted(intent.bytes, 'byte')}, sha256:{safe(intent.sha256)}",
         *names(evidence),
     ]
     if receipt is not None:
@@ -134,7 +135,7 @@ def _name(name: NameEvidence, identity: tuple[int, int]) -> str:
         return f"{text}: {safe(name.error)}"
     content = "; its content is as promised" if name.content_equal else ""
     shown = (
-        f"user {name.uid}, mode {name.mode:04o}, {name.links} links, {name.bytes} bytes"
+        f"user {name.uid}, mode {name.mode:04o}, {counted(name.links or 0, 'link')}, {counted(name.bytes or 0, 'byte')}"
         if name.uid is not None and name.mode is not None
         else ""
     )

@@ -7,6 +7,7 @@ from collections import Counter
 from symbi_recover.core.claims import ClaimState, ListedInvocation, StoreSummary
 from symbi_recover.core.codes import CODES
 from symbi_recover.core.findings import Finding
+from symbi_recover.core.words import counted
 from symbi_recover.render.colour import Painter
 from symbi_recover.render.safe import safe
 
@@ -114,9 +115,8 @@ def age(seconds: int) -> str:
 def summary(store: StoreSummary, paint: Painter) -> list[str]:
     """What is to be said of a whole store."""
     counts = ", ".join(f"{count:,} {state}" for state, count in store.counts.items() if count) or "no claims"
-    lines = [
-        f"{paint('strong', safe(store.project))}: {counts}; {store.entries:,} entries, {store.bytes:,} bytes"
-    ]
+    size = f"{counted(store.entries, 'entry', 'entries')}, {counted(store.bytes, 'byte')}"
+    lines = [f"{paint('strong', safe(store.project))}: {counts}; {size}"]
     return lines + findings(store.findings, paint)
 
 

@@ -15,6 +15,7 @@ from symbi_recover.core.retirement import (
     WitnessReport,
 )
 from symbi_recover.core.witness import Scan
+from symbi_recover.core.words import counted
 from symbi_recover.render.colour import Painter
 from symbi_recover.render.leases import helper
 from symbi_recover.render.safe import safe
@@ -117,7 +118,7 @@ def _seen(seen: Seen) -> list[str]:
 
 
 def _scan(scan: Scan) -> str:
-    said = f"  client scan: {scan.passes} passes, {scan.processes} processes"
+    said = f"  client scan: {counted(scan.passes, 'pass', 'passes')}, {counted(scan.processes, 'process', 'processes')}"
     hits = [f"process {hit.pid} ({safe(hit.program)}): {safe(hit.why)}" for hit in scan.hits]
     return "; ".join([said, *hits, *map(safe, scan.unreliable)])
 

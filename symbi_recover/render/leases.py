@@ -20,6 +20,7 @@ from symbi_recover.core.leases import (
     StoreReport,
     Verdict,
 )
+from symbi_recover.core.words import counted, noun_for
 from symbi_recover.render.colour import Painter
 from symbi_recover.render.safe import safe
 
@@ -68,8 +69,8 @@ def lease(report: LeaseReport, verdict: Exit, paint: Painter) -> list[str]:
     if report.entry is not None:
         entry = report.entry
         lines.append(
-            f"  bad record: {entry.kind} of uid {entry.uid}, mode {entry.mode}, {entry.links} links, "
-            f"{entry.size:,} bytes, sha256 {entry.sha256 or 'not read'}"
+            f"  bad record: {entry.kind} of uid {entry.uid}, mode {entry.mode}, {counted(entry.links, 'link')}, "
+            f"{counted(entry.size, 'byte')}, sha256 {entry.sha256 or 'not read'}"
         )
     lines += _grouped(report.findings, report.state_dir, paint)
     lines += _left(report.not_checked, paint)
@@ -259,9 +260,8 @@ def _start(blocked: bool | None) -> str:
 
 
 def _numbers(report: StoreReport) -> list[str]:
-    tombstones = len(report.tombstones)
     lines = [
-        f"  records: {len(report.records)} good, {tombstones} tombstone{'' if tombstones == 1 else 's'}, "
+        f"  records: {len(report.records)} good, {counted(len(report.tombstones), 'tombstone')}, "
         f"{len(report.unsupervised)} unsupervised"
     ]
     return lines + _amounts(report.capacity)
@@ -269,8 +269,9 @@ def _numbers(report: StoreReport) -> list[str]:
 
 def _amounts(one: Capacity) -> list[str]:
     limits, used = one.limits, one.reserved
+    most = limits.max_workers if limits else None
     lines = [
-        f"  charged: {_of(used.workers, limits and limits.max_workers, str)} workers, "
+        f"  charged: {_of(used.workers, most, str)} {noun_for(most, 'worker')}, "
         f"{_of(used.memory_bytes, limits and limits.memory_bytes, _bytes)} memory, "
         f"{_of(used.cpu_nanos, limits and limits.cpu_nanos, _cpus)}"
         f"{'; admits nothing new' if one.admission_blocked else ''}"
@@ -278,7 +279,7 @@ def _amounts(one: Capacity) -> list[str]:
     if one.staging is not None and (one.staging.initialized or one.staging.reservations):
         staging = one.staging
         lines.append(
-            f"  staging: {staging.reserved.snapshots} of {staging.limits.max_snapshots} snapshots, "
+            f"  staging: {staging.reserved.snapshots} of {counted(staging.limits.max_snapshots, 'snapshot')}, "
             f"{_bytes(staging.reserved.reserved_bytes)} of {_bytes(staging.limits.reserved_bytes)}"
         )
     elif one.staging_error is not None:

@@ -3,6 +3,7 @@
 from symbi_recover.core.codes import CODES
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.ledger import Act, LedgerReport
+from symbi_recover.core.words import counted
 from symbi_recover.render.colour import Painter
 from symbi_recover.render.safe import safe
 
@@ -58,7 +59,7 @@ def verdict(report: LedgerReport, code: Exit, paint: Painter) -> list[str]:
     }
     style, word = words.get(code, ("bad", "REFUSED"))
     lines.append(
-        f"Verdict: {paint(style, word)}: {report.records} records, {len(report.acts)} acts, "
+        f"Verdict: {paint(style, word)}: {counted(report.records, 'record')}, {counted(len(report.acts), 'act')}, "
         f"{len(report.open_acts)} open; {key}{head}"
     )
     return lines

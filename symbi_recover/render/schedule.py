@@ -2,6 +2,7 @@
 
 from symbi_recover.core.scalars import UUID
 from symbi_recover.core.schedules import JobRow, Schedule
+from symbi_recover.core.words import counted
 from symbi_recover.render.colour import Painter
 from symbi_recover.render.safe import safe
 
@@ -29,7 +30,7 @@ def occurrence(schedule: Schedule, invocation_id: UUID, paint: Painter) -> list[
 
 def jobs(schedule: Schedule, paint: Painter) -> list[str]:
     """All jobs of a store, one line each."""
-    head = f"  {paint('strong', 'schedule')} {safe(schedule.path)}: {len(schedule.jobs):,} jobs"
+    head = f"  {paint('strong', 'schedule')} {safe(schedule.path)}: {counted(len(schedule.jobs), 'job')}"
     return [head, *(f"    {_job(job)}" for job in schedule.jobs)]
 
 

@@ -6,6 +6,7 @@ from symbi_recover.core.codes import CODES
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.findings import Finding, Severity
 from symbi_recover.core.report import Effect, JournalReport, RecoveryReport
+from symbi_recover.core.words import counted
 from symbi_recover.render import words
 from symbi_recover.render.colour import Painter
 from symbi_recover.render.safe import safe
@@ -83,10 +84,10 @@ def _where(finding: Finding) -> str:
 
 def _summary(recovery: RecoveryReport) -> list[str]:
     tail = recovery.unverified_tail_bytes
-    fragment = f", then {tail:,} bytes of unauthenticated tail" if tail else ""
+    fragment = f", then {counted(tail, 'byte')} of unauthenticated tail" if tail else ""
     return [
         f"  run {recovery.run_id} of agent {recovery.agent_id}",
-        f"  {recovery.verified_records:,} records, {recovery.verified_bytes:,} bytes verified{fragment}; "
+        f"  {counted(recovery.verified_records, 'record')}, {counted(recovery.verified_bytes, 'byte')} verified{fragment}; "
         f"end: {words.reason(recovery.terminal_reason)}",
     ]
 
@@ -104,9 +105,9 @@ def _decisions(recovery: RecoveryReport, paint: Painter) -> list[str]:
     if len(unknown) > _SHOWN_EFFECTS:
         lines.append(f"       … and {len(unknown) - _SHOWN_EFFECTS:,} more; `--format json` lists all")
     if recovery.untracked_tool_approvals:
-        lines.append(
-            f"    - {recovery.untracked_tool_approvals:,} approved tool calls without a record that they were started"
-        )
+        calls = counted(recovery.untracked_tool_approvals, "approved tool call")
+        they = "it was" if recovery.untracked_tool_approvals == 1 else "they were"
+        lines.append(f"    - {calls} without a record that {they} started")
     return lines + [f"    - {safe(text)}" for text in recovery.warnings]
 
 
@@ -130,7 +131,7 @@ def _budget(recovery: RecoveryReport, paint: Painter) -> list[str]:
         return []
     lines = ["", f"{paint('strong', 'Shared budget')}  root {budget.root_id}"]
     return lines + [
-        f"  scope {scope.scope}: {scope.available_tokens:,} of {scope.limit:,} tokens left, "
+        f"  scope {scope.scope}: {scope.available_tokens:,} of {counted(scope.limit, 'token')} left, "
         f"{scope.usage.total_tokens:,} used, {scope.uncertain_tokens:,} uncertain"
         f"{', EXCEEDED' if scope.exceeded else ''}"
         for scope in budget.scopes

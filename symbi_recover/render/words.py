@@ -2,6 +2,7 @@
 
 from symbi_recover.core import report as r
 from symbi_recover.core.values import PublicationIntent, ReasonWithFields
+from symbi_recover.core.words import counted
 from symbi_recover.render.safe import safe
 
 _TEXT = 200
@@ -14,7 +15,7 @@ def effect_name(effect: r.Effect) -> str:
         case r.ToolDispatchDetails():
             return f"tool call {safe(d.tool_name, _TEXT)}"
         case PublicationIntent():
-            return f"publication of {safe(d.path, _TEXT)} ({d.bytes:,} bytes)"
+            return f"publication of {safe(d.path, _TEXT)} ({counted(d.bytes, 'byte')})"
         case r.NetworkRequestDetails():
             return f"network request {safe(d.method, 20)} {safe(d.url, _TEXT)}"
         case r.DelegationDetails():

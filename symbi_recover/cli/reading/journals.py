@@ -3,6 +3,7 @@
 import os
 
 from symbi_recover.core.exits import Exit
+from symbi_recover.core.words import counted
 from symbi_recover.read import inspection
 from symbi_recover.render import failure
 
@@ -19,7 +20,7 @@ def next_step(inspected: inspection.Inspection) -> str:
     unknown = len(recovery.unknown_effects) if recovery else 0
     if unknown:
         return (
-            f"settle the {unknown:,} unknown effect{'' if unknown == 1 else 's'} above with the systems concerned, "
+            f"settle the {counted(unknown, 'unknown effect')} above with the systems concerned, "
             "then `symbi-recover invocation inspect`; do not repeat the work."
         )
     return (

@@ -6,6 +6,7 @@ from symbi_recover.cli.env import Environment
 from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
 from symbi_recover.core.documents import RunbookList
 from symbi_recover.core.exits import Exit
+from symbi_recover.core.words import counted
 from symbi_recover.read import library
 
 
@@ -32,7 +33,11 @@ def list_command(environment: Environment, chosen_format: str | None) -> Exit:
     for entry in listed:
         lines += [f"{environment.paint('strong', entry.name)}  {entry.title}", f"  {entry.about}", ""]
     return environment.deliver(
-        Exit.OK, [*lines, f"{len(listed)} runbooks. Next: `symbi-recover runbook show NAME` for one of them."]
+        Exit.OK,
+        [
+            *lines,
+            f"{counted(len(listed), 'runbook')}. Next: `symbi-recover runbook show NAME` for one of them.",
+        ],
     )
 
 

@@ -6,6 +6,7 @@ from symbi_recover.cli.env import Environment
 from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
 from symbi_recover.core.documents import SchemaError, SchemaList, SchemaValidation
 from symbi_recover.core.exits import Exit
+from symbi_recover.core.words import counted
 from symbi_recover.read import library, validation
 from symbi_recover.render.safe import safe
 
@@ -40,7 +41,11 @@ def list_command(environment: Environment, chosen_format: str | None) -> Exit:
                 lines += [paint("faint", f"  {'':{width}}      {entry.file}")] * (environment.verbosity > 0)
         lines += [""]
     return environment.deliver(
-        Exit.OK, [*lines, f"{len(listed)} schemas. Next: `symbi-recover schema show NAME` for one of them."]
+        Exit.OK,
+        [
+            *lines,
+            f"{counted(len(listed), 'schema')}. Next: `symbi-recover schema show NAME` for one of them.",
+        ],
     )
 
 
@@ -89,8 +94,8 @@ def validate_command(environment: Environment, name: str, file: str, chosen_form
 
 def _lines(result: SchemaValidation, environment: Environment) -> list[str]:
     style, word = ("good", "VALID") if result.ok else ("bad", "NOT VALID")
-    counted = f"{result.documents:,} document{'' if result.documents == 1 else 's'}"
-    lines = [f"{environment.paint(style, word)}  {safe(result.path)}: {counted} against {result.name}"]
+    documents = counted(result.documents, "document")
+    lines = [f"{environment.paint(style, word)}  {safe(result.path)}: {documents} against {result.name}"]
     lines += [_line(error) for error in result.errors]
     if result.more_errors:
         lines.append(f"  … and {result.more_errors:,} more")

@@ -29,6 +29,7 @@ from symbi_recover.core.errors import RecoverError
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.plan import Plan
 from symbi_recover.core.scalars import UUID
+from symbi_recover.core.words import counted, noun_for
 from symbi_recover.read import documents, proposal
 from symbi_recover.read.evidence.locate import resolution_name
 from symbi_recover.read.evidence.store import InvocationStore, resolve_project
@@ -165,8 +166,8 @@ def _note_summary(
     left = leftovers(store)
     if left and environment.verbosity >= 0:
         environment.output.note(
-            f"remark: {len(left)} temporary files of interrupted writes lie in {safe(store.path)}, "
-            f"such as {safe(left[0])} (store_temporary_left)"
+            f"remark: {counted(len(left), 'temporary file')} of interrupted writes "
+            f"{noun_for(len(left), 'lies', 'lie')} in {safe(store.path)}, such as {safe(left[0])} (store_temporary_left)"
         )
 
 

@@ -14,6 +14,7 @@ from symbi_recover.core.codes import finding
 from symbi_recover.core.findings import Finding
 from symbi_recover.core.report import Identity
 from symbi_recover.core.values import AuditReference
+from symbi_recover.core.words import counted
 from symbi_recover.read.classify import Finish, Start, approved_fingerprints
 from symbi_recover.read.verify.chain import Batch
 
@@ -67,7 +68,7 @@ class Hints:
             found.append(
                 finding(
                     "time_backwards",
-                    f"{_count(len(self._backwards), 'record')} dated before the one in front",
+                    f"{counted(len(self._backwards), 'record')} dated before the one in front",
                     path=self.path,
                     record=sequence,
                     sequence=sequence,
@@ -97,7 +98,7 @@ class Hints:
             found.append(
                 finding(
                     "tail_not_a_prefix",
-                    f"the tail of {_count(len(tail), 'byte')} begins otherwise",
+                    f"the tail of {counted(len(tail), 'byte')} begins otherwise",
                     path=self.path,
                 )
             )
@@ -107,7 +108,7 @@ class Hints:
         shown = ", ".join(map(str, places[:_SHOWN])) + (", …" if len(places) > _SHOWN else "")
         return finding(
             code,
-            f"{_count(len(places), 'record')}: {shown}",
+            f"{counted(len(places), 'record')}: {shown}",
             path=self.path,
             record=places[0],
             sequence=places[0],
@@ -188,7 +189,3 @@ def _leaves_unconfirmed(event: e.Event, step: Start | Finish | None) -> bool:
         case e.BudgetReservationFinished() | e.InferenceCompleted():
             return False
     return isinstance(step, Finish) and not step.confirmed
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
