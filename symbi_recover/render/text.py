@@ -49,7 +49,7 @@ def journal(report: JournalReport, verdict: Exit, paint: Painter, next_step: str
 def conclusion(verdict: Exit, next_step: str, journals: int = 1) -> str:
     """The last line of all: the verdict, which is the exit code, and what to do next."""
     over = f" over {journals:,} journals" if journals > 1 else ""
-    return f"Verdict {int(verdict)}{over}, {_VERDICTS[verdict][1].lower()}. Next: {safe(next_step)}"
+    return f"Verdict {int(verdict)}{over}, {_VERDICTS[verdict][1].lower()}. Next: {next_step}"
 
 
 def findings(found: tuple[Finding, ...], paint: Painter) -> list[str]:

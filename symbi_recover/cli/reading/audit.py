@@ -11,6 +11,7 @@ from symbi_recover.cli.options import (
     read_uuid,
 )
 from symbi_recover.cli.reading.journals import next_step, processors
+from symbi_recover.cli.reading.trusting import key_words
 from symbi_recover.core.errors import RecoverError, RefusedError
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.report import KeyUsed
@@ -79,7 +80,8 @@ def inspect_command(
         raise
     if form == "json":
         return environment.deliver_json(inspected.verdict, inspected.report.recovery)
-    lines = text.journal(inspected.report, inspected.verdict, environment.paint, next_step(inspected))
+    step = next_step(inspected, key_words(key_text, None))
+    lines = text.journal(inspected.report, inspected.verdict, environment.paint, step)
     return environment.deliver(inspected.verdict, lines)
 
 

@@ -6,12 +6,14 @@ import click
 
 from symbi_recover.cli.env import Environment
 from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
+from symbi_recover.cli.reading.trusting import key_words
 from symbi_recover.core.errors import UnexaminedError
 from symbi_recover.core.exits import Exit, worst
 from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.read.keys import public_key as read_public_key
 from symbi_recover.read.records import ShownRecord, records, selection
 from symbi_recover.render import records as as_records
+from symbi_recover.render.shell import quoted
 
 
 @click.command(
@@ -70,15 +72,22 @@ def show_command(
     if form == "json":
         rows = [as_records.document(record) for record in shown]
         return environment.deliver_json(verdict, {"schema": "symbi-recover/audit-show.v1", "records": rows})
-    return environment.deliver(verdict, _readable(environment, shown, keyed=key is not None))
+    return environment.deliver(verdict, _readable(environment, shown, journal, key_text))
 
 
-def _readable(environment: Environment, shown: list[ShownRecord], *, keyed: bool) -> list[str]:
+def _readable(
+    environment: Environment, shown: list[ShownRecord], journal: str, key_text: str | None
+) -> list[str]:
     whole = environment.verbosity > 0
     lines = [line for record in shown for line in as_records.lines(record, environment.paint, whole=whole)]
-    note = "signatures checked with the given key" if keyed else "signatures NOT checked: give --public-key"
+    note = (
+        "signatures checked with the given key"
+        if key_text is not None
+        else "signatures NOT checked: give --public-key"
+    )
     return [
         *lines,
         "",
-        f"{len(shown):,} shown; {note}. Next: `symbi-recover audit verify` judges the whole journal.",
+        f"{len(shown):,} shown; {note}. Next: `symbi-recover audit verify {quoted(journal)}"
+        f"{key_words(key_text, None)}` judges the whole journal.",
     ]

@@ -15,12 +15,13 @@ from symbi_recover.cli.options import (
     read_uuid,
 )
 from symbi_recover.cli.reading.journals import next_step, processors
-from symbi_recover.cli.reading.trusting import keys_for, trust_option
+from symbi_recover.cli.reading.trusting import key_words, keys_for, trust_option
 from symbi_recover.core.errors import MisuseError, RecoverError
 from symbi_recover.core.exits import Exit, worst
 from symbi_recover.core.report import JournalReport
 from symbi_recover.read import inspection
 from symbi_recover.render import failure, text
+from symbi_recover.render.safe import safe
 
 _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-f]{64})")
 
@@ -105,11 +106,11 @@ def verify_command(
         except RecoverError as error:
             files.append(VerifiedFile(exit=int(error.exit), failure=failure.document(error)))
             lines += [*failure.lines(error, "error: "), ""]
-            steps.setdefault(error.exit, failure.next_step(error))
+            steps.setdefault(error.exit, safe(failure.next_step(error)))
             continue
         files.append(VerifiedFile(exit=int(inspected.verdict), report=inspected.report))
         lines += [*text.journal(inspected.report, inspected.verdict, environment.paint), ""]
-        steps.setdefault(inspected.verdict, next_step(inspected))
+        steps.setdefault(inspected.verdict, next_step(inspected, key_words(key_text, trust_file)))
     verdict = worst(list(steps))
     if form == "text":
         lines.append(text.conclusion(verdict, steps[verdict], len(files)))

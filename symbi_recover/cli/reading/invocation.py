@@ -3,9 +3,11 @@
 import os
 
 import click
+from msgspec import Struct
 
 from symbi_recover.cli.env import Environment, operator_home
 from symbi_recover.cli.options import RuntimeCommand, display_options, format_option, pass_environment
+from symbi_recover.cli.reading.trusting import key_words
 from symbi_recover.core.claims import SCHEDULER_SCOPE, Inspection, PublicationState, Status
 from symbi_recover.core.codes import as_finding
 from symbi_recover.core.errors import RecoverError
@@ -24,8 +26,7 @@ from symbi_recover.render import failure, text
 from symbi_recover.render import invocation as render
 from symbi_recover.render import schedule as render_schedule
 from symbi_recover.render.colour import Painter
-from symbi_recover.render.safe import safe
-from symbi_recover.render.shell import quoted
+from symbi_recover.render.shell import option
 
 PREFIX = "Invocation inspection/reconciliation failed: "
 
@@ -34,6 +35,21 @@ class InvocationCommand(RuntimeCommand):
     """A command of the runtime's `invocation` group."""
 
     runtime_prefix = PREFIX
+
+
+class Target(Struct, frozen=True):
+    """The invocation that a command is about, and whose keys it was told to trust; the next command is about the same."""
+
+    project: str
+    scope: str
+    invocation: UUID
+    keys: str
+    """From `key_words`."""
+
+    def command(self, name: str, *more: str) -> str:
+        """A command line of the `invocation` group, ready to be typed, and harmless on a screen as it is."""
+        where = f"{option('--project', self.project)} {option('--scope', self.scope)}"
+        return " ".join([f"symbi-recover invocation {name} {where} --id {self.invocation}{self.keys}", *more])
 
 
 def project_option(function: click.decorators.FC) -> click.decorators.FC:
@@ -105,8 +121,9 @@ def inspect_command(
     if inspection.status is Status.RECONCILED:
         lines += ["", environment.paint("strong", "The journal itself, which no assessment changes")]
     lines += ["", *text.journal(_report(evidence, inspection), _standing(inspection), environment.paint)]
+    target = Target(root, scope, wanted, key_words(public_key, trust))
     word = "needs reconciliation" if verdict is Exit.ATTENTION else inspection.status.value
-    last = f"Verdict {int(verdict)}, {word}. Next: {safe(_next(root, inspection))}"
+    last = f"Verdict {int(verdict)}, {word}. Next: {_next(target, inspection)}"
     return environment.deliver(verdict, [*lines, "", last])
 
 
@@ -161,22 +178,13 @@ def _report(evidence: Evidence, inspection: Inspection) -> JournalReport:
     )
 
 
-def _next(project: str, inspection: Inspection) -> str:
+def _next(target: Target, inspection: Inspection) -> str:
     if inspection.status is not Status.UNRESOLVED:
         return "nothing"
-    snapshot = inspection.snapshot
-    where = (project, snapshot.scope, snapshot.id)
     if inspection.intents:
         publication = inspection.intents[0].publication_id
-        return command("file-inspect", *where, f"--publication {publication}")
-    return command("draft-review", *where, "--outcome OUTCOME")
-
-
-def command(name: str, project: str, scope: str, invocation: UUID, *more: str) -> str:
-    """A command line of the `invocation` group, ready to be typed."""
-    words = ["symbi-recover invocation", name, "--project", quoted(project)]
-    words += ["--scope", quoted(scope), "--id", str(invocation), *more]
-    return " ".join(words)
+        return target.command("file-inspect", f"--publication {publication}")
+    return target.command("draft-review", "--outcome OUTCOME")
 
 
 @click.command(
@@ -217,8 +225,9 @@ def file_inspect_command(
     if chosen == "json":
         note_remarks(environment, (*inspection.evidence.findings, *inspection.findings))
         return environment.deliver(verdict, documents.file_document(inspection))
+    target = Target(root, scope, wanted, key_words(public_key, trust))
     lines = render.publication(
-        inspection.publication, inspection.receipt, _file_next(root, inspection), environment.paint
+        inspection.publication, inspection.receipt, _file_next(target, inspection), environment.paint
     )
     found = (*inspection.evidence.findings, *inspection.findings)
     return environment.deliver(verdict, [*lines[:-2], *text.findings(found, environment.paint), *lines[-2:]])
@@ -235,17 +244,15 @@ def _failed(environment: Environment, inspection: FileInspection, error: Recover
     return runtime_exit(error.exit)
 
 
-def _file_next(project: str, inspection: FileInspection) -> str:
-    snapshot = inspection.evidence.snapshot
-    where = (project, snapshot.scope, snapshot.id)
+def _file_next(target: Target, inspection: FileInspection) -> str:
     state = inspection.publication.state
     if state is PublicationState.READY or (
         state is PublicationState.PUBLISHED and inspection.receipt is None and not inspection.finished
     ):
         publication = f"--publication {inspection.publication.intent.publication_id}"
-        return command(
-            "file-recover", *where, publication, f"--snapshot-hash {inspection.evidence.snapshot_hash}"
+        return target.command(
+            "file-recover", publication, f"--snapshot-hash {inspection.evidence.snapshot_hash}"
         )
     if state is PublicationState.PUBLISHED:
         return "nothing"
-    return command("draft-review", *where, "--outcome OUTCOME")
+    return target.command("draft-review", "--outcome OUTCOME")

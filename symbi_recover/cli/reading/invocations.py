@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from symbi_recover.cli.env import Environment
 from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
 from symbi_recover.cli.reading.invocation import project_option, trust_options, trusted_keys
+from symbi_recover.cli.reading.trusting import key_words
 from symbi_recover.core.claims import (
     ClaimState,
     InvocationList,
@@ -66,7 +67,8 @@ def list_command(
     """Run `invocation list`."""
     chosen = environment.format(chosen_format)
     root = resolve_project(project)
-    lister = _Lister(environment, root, _WRITERS[chosen](environment, root))
+    writer = _WRITERS[chosen](environment, root, key_words(public_key, trust))
+    lister = _Lister(environment, root, writer)
     for found in find_projects(root) if recursive else (root,):
         lister.list_project(found, recursive=recursive, public_key=public_key, trust=trust)
     return lister.conclude()
@@ -148,9 +150,10 @@ def _progress(environment: Environment, project: str, total: int) -> Iterator[Ca
 class _Writer:
     """Collects the rows of a project until they can be written."""
 
-    def __init__(self, environment: Environment, root: str) -> None:
+    def __init__(self, environment: Environment, root: str, keys: str) -> None:
         self.environment = environment
         self.root = root
+        self.keys = keys
         self.projects = 0
         self.rows: list[ListedInvocation] = []
 
@@ -172,8 +175,8 @@ class _Writer:
 
 
 class _JsonWriter(_Writer):
-    def __init__(self, environment: Environment, root: str) -> None:
-        super().__init__(environment, root)
+    def __init__(self, environment: Environment, root: str, keys: str) -> None:
+        super().__init__(environment, root, keys)
         self.listed: list[ListedProject] = []
 
     def write(self, listed: ListedProject) -> None:
@@ -216,8 +219,8 @@ class _JsonLinesWriter(_StreamWriter):
 
 
 class _CsvWriter(_StreamWriter):
-    def __init__(self, environment: Environment, root: str) -> None:
-        super().__init__(environment, root)
+    def __init__(self, environment: Environment, root: str, keys: str) -> None:
+        super().__init__(environment, root, keys)
         self.header = True
 
     def batch(self) -> None:
@@ -243,7 +246,7 @@ class _TableWriter(_Writer):
     def end(self, verdict: Exit) -> None:
         words = {
             Exit.OK: "nothing to do",
-            Exit.ATTENTION: "someone must act; look at each with `invocation inspect`",
+            Exit.ATTENTION: f"someone must act; look at each with `invocation inspect{self.keys}`",
             Exit.REFUSED: "a claim or store cannot be accepted; its findings say why",
         }
         self.environment.output.text(

@@ -6,12 +6,13 @@ from symbi_recover.core.exits import Exit
 from symbi_recover.core.words import counted
 from symbi_recover.read import inspection
 from symbi_recover.render import failure
+from symbi_recover.render.safe import safe
 
 
-def next_step(inspected: inspection.Inspection) -> str:
-    """The next step, for the last line."""
+def next_step(inspected: inspection.Inspection, keys: str) -> str:
+    """The next step, for the last line, safe to print; `keys` from `key_words`."""
     if inspected.refusal is not None:
-        return failure.next_step(inspected.refusal)
+        return safe(failure.next_step(inspected.refusal))
     if inspected.verdict is Exit.REFUSED:
         return "look at what was found above, and compare with another copy."
     if inspected.verdict is Exit.OK:
@@ -21,10 +22,11 @@ def next_step(inspected: inspection.Inspection) -> str:
     if unknown:
         return (
             f"settle the {counted(unknown, 'unknown effect')} above with the systems concerned, "
-            "then `symbi-recover invocation inspect`; do not repeat the work."
+            f"then `symbi-recover invocation inspect{keys}`; do not repeat the work."
         )
     return (
-        "find out whether the run is still active; if not, `symbi-recover invocation inspect` its invocation."
+        "find out whether the run is still active; if not, "
+        f"`symbi-recover invocation inspect{keys}` its invocation."
     )
 
 

@@ -24,6 +24,7 @@ from symbi_recover.read.verify.lease_judge import judge, one_lease
 from symbi_recover.read.verify.lease_store import is_lease, read_store
 from symbi_recover.read.verify.origin import OriginSearch, origins
 from symbi_recover.render import leases
+from symbi_recover.render.shell import option
 
 F = TypeVar("F", bound=Callable[..., Any])
 VARIABLE = "SYMBIONT_SANDBOX_STATE_DIR"
@@ -132,6 +133,12 @@ def deliver(environment: Environment, form: str, document: Document, lines: list
     """Print the document or the lines; give the exit code that the document names."""
     code = Exit(document.exit)
     return environment.deliver_json(code, document) if form == "json" else environment.deliver(code, lines)
+
+
+def store_words(state_dir: str, helper_uid: int | None) -> str:
+    """The store's options for the next command."""
+    account = "" if helper_uid is None else f" --helper-uid {helper_uid}"
+    return option("--state-dir", state_dir) + account
 
 
 def exit_of(verdict: Verdict) -> Exit:

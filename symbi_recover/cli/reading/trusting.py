@@ -10,8 +10,15 @@ from symbi_recover.cli.env import operator_home
 from symbi_recover.core.report import KeyUsed
 from symbi_recover.read import trust
 from symbi_recover.read.keys import public_key
+from symbi_recover.render.shell import option
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def key_words(public_key: str | None, trust_file: str | None) -> str:
+    """The options as they were given, each after a space, for the next command; empty where neither was given."""
+    given = (("--public-key", public_key), ("--trust", trust_file))
+    return "".join(f" {option(name, value)}" for name, value in given if value is not None)
 
 
 def trust_option(function: F) -> F:

@@ -4,7 +4,6 @@ stdout is the runtime's document. What was recorded in the operator's ledger, or
 with everything else that the runtime has no place for.
 """
 
-import shlex
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -17,12 +16,13 @@ from symbi_recover.cli.options import display_options, format_option, pass_envir
 from symbi_recover.cli.reading.invocation import (
     PREFIX,
     InvocationCommand,
-    command,
+    Target,
     identity_options,
     project_option,
     trust_options,
     trusted_keys,
 )
+from symbi_recover.cli.reading.trusting import key_words
 from symbi_recover.core.acts import ReconciledInvocation, RecoveredPublication
 from symbi_recover.core.claims import SCHEDULER_SCOPE, Review
 from symbi_recover.core.errors import RecoverError
@@ -42,6 +42,7 @@ from symbi_recover.render import failure
 from symbi_recover.render import invocation as render
 from symbi_recover.render import plan as render_plan
 from symbi_recover.render.safe import safe
+from symbi_recover.render.shell import option
 from symbi_recover.wire import canonical
 from symbi_recover.write import consent
 from symbi_recover.write.assess import Assessment, Reconciled, reconcile
@@ -105,7 +106,9 @@ def reconcile_command(
     try:
         check_review(review)
     except RecoverError as error:
-        again = command("reconcile", root, scope, wanted, f"--review {shlex.quote(review_path)}")
+        more = [option("--review", review_path)]
+        more += [] if cron_store is None else [option("--cron-store", cron_store)]
+        again = Target(root, scope, wanted, key_words(public_key, trust)).command("reconcile", *more)
         plan = _reconcile_plan(root, scope, wanted, review, trusted, again)
         environment.output.note("\n".join([*failure.lines(error, PREFIX), *render_plan.lines(plan)]))
         return Exit.REFUSED
@@ -209,7 +212,8 @@ def file_recover_command(
     check_scope(scope)
     trusted = trusted_keys(public_key, trust, root)
     if snapshot_hash is None:
-        plan = _recover_plan(root, scope, wanted, wanted_file, trusted)
+        target = Target(root, scope, wanted, key_words(public_key, trust))
+        plan = _recover_plan(target, wanted_file, trusted)
         shown = canonical.pretty(plan) if chosen == "json" else render_plan.lines(plan)
         return environment.deliver(Exit.ATTENTION, shown)
     record = recorder(operator_home(), environment.clock, wanted=not no_ledger)
@@ -242,15 +246,15 @@ def _recovered_document(done: Recovered) -> dict[str, Any]:
     return document | {"recovery": documents.receipt_members(done.payload)}
 
 
-def _recover_plan(root: str, scope: str, wanted: UUID, publication: UUID, trusted: Trusted | None) -> Plan:
-    with InvocationStore(root) as store:
-        inspection = inspect_file(store, scope, wanted, publication, trusted=trusted)
+def _recover_plan(target: Target, publication: UUID, trusted: Trusted | None) -> Plan:
+    with InvocationStore(target.project) as store:
+        inspection = inspect_file(store, target.scope, target.invocation, publication, trusted=trusted)
         held = held_candidate(inspection.publication.intent)
         more = (f"--publication {publication}", f"--snapshot-hash {inspection.evidence.snapshot_hash}")
         return proposal.recovery(
             store,
             inspection,
-            command("file-recover", root, scope, wanted, *more),
-            resolved=store.has(resolution_name(scope, wanted)),
+            target.command("file-recover", *more),
+            resolved=store.has(resolution_name(target.scope, target.invocation)),
             held=[held] if held is not None else [],
         )

@@ -1,13 +1,12 @@
 """`lease reconcile` and `lease fences`: end what is proven to be ours, and nothing else."""
 
 import re
-import shlex
 
 import click
 
 from symbi_recover.cli.env import Environment, operator_home
 from symbi_recover.cli.options import display_options, format_option, pass_environment
-from symbi_recover.cli.reading.lease import Question, deliver, need_canonical, store_options
+from symbi_recover.cli.reading.lease import Question, deliver, need_canonical, store_options, store_words
 from symbi_recover.cli.writing.key import WritingCommand
 from symbi_recover.core.codes.daemon import UNANSWERED
 from symbi_recover.core.errors import MisuseError, UnexaminedError
@@ -116,7 +115,7 @@ def reconcile_command(
         ledger = record.summary
     code = _reconcile_exit(report)
     document = ReconcileDocument(ok=code is Exit.OK, exit=int(code), report=report, ledger=ledger)
-    step = _reconcile_next(report, code)
+    step = _reconcile_next(report, code, store_words(report.state_dir, helper_uid), chosen)
     return deliver(
         environment, form, document, lease_acts.reconciliation(report, code, environment.paint, step, ledger)
     )
@@ -157,14 +156,15 @@ def _item_exit(item: ReconcileItem) -> Exit:
     return Exit.UNEXAMINED if item.code in UNANSWERED else Exit.ATTENTION
 
 
-def _reconcile_next(report: ReconcileReport, code: Exit) -> str:
+def _reconcile_next(report: ReconcileReport, code: Exit, store: str, chosen: tuple[str, ...]) -> str:
     acts = [item for item in report.items if item.outcome == "planned"]
     if report.store_blocked:
-        return "symbi-recover lease verify --state-dir " + shlex.quote(report.state_dir)
+        return f"symbi-recover lease verify {store}"
     if acts and report.helper.supervises:
         return "nothing: the running helper does this by itself; to do it here, stop the helper first"
     if acts:
-        return f"symbi-recover lease reconcile --state-dir {shlex.quote(report.state_dir)} --confirm {report.plan_hash}"
+        # The hash is over the chosen leases alone.
+        return " ".join(["symbi-recover lease reconcile", store, *chosen, f"--confirm {report.plan_hash}"])
     if code is Exit.OK:
         return "start the helper again, if it was stopped" if report.executed else "nothing"
     return "see `symbi-recover explain CODE` for each code; `lease retire` for tombstones"
@@ -223,9 +223,8 @@ def fences_command(
     code = _fences_exit(report)
     document = FenceDocument(ok=code is Exit.OK, exit=int(code), report=report)
     planned = any(one.outcome == "planned" for one in report.fences)
-    step = (
-        f"symbi-recover lease fences --state-dir {shlex.quote(whole.state_dir)} --confirm {report.plan_hash}"
-    )
+    store = store_words(whole.state_dir, helper_uid)
+    step = f"symbi-recover lease fences {store} --confirm {report.plan_hash}"
     step = step if planned else "nothing"
     return deliver(environment, form, document, lease_acts.fences(report, code, environment.paint, step))
 

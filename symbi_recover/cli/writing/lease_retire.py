@@ -1,13 +1,12 @@
 """`lease witness` and `lease retire`: prove that a creation can no longer complete, and only then drop its record."""
 
 import re
-import shlex
 
 import click
 
 from symbi_recover.cli.env import Environment, operator_home
 from symbi_recover.cli.options import display_options, format_option, pass_environment
-from symbi_recover.cli.reading.lease import Question, deliver, need_canonical, store_options
+from symbi_recover.cli.reading.lease import Question, deliver, need_canonical, store_options, store_words
 from symbi_recover.cli.writing.key import WritingCommand
 from symbi_recover.cli.writing.lease import CONFIRM, need_digest
 from symbi_recover.core.errors import MisuseError
@@ -17,6 +16,7 @@ from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.read.retirement.examine import Asker
 from symbi_recover.read.retirement.host import Host, RealHost
 from symbi_recover.render import lease_acts
+from symbi_recover.render.shell import option
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MOST_REVIEWED = 1 << 20
@@ -170,7 +170,10 @@ def retire_command(
     code = _retire_exit(report)
     ledger = record.summary if confirm is not None else None
     document = RetireDocument(ok=code is Exit.OK, exit=int(code), report=report, ledger=ledger)
-    step = _retire_next(report)
+    accepted = [option("--reviewed-wrappers", reviewed_wrappers)] if reviewed_wrappers is not None else []
+    accepted += ["--acknowledge-staging"] if acknowledge_staging else []
+    accepted += ["--accept-wall-clock"] if accept_wall_clock else []
+    step = _retire_next(report, store_words(report.state_dir, helper_uid), accepted)
     return deliver(
         environment, form, document, lease_acts.retirement(report, code, environment.paint, step, ledger)
     )
@@ -225,10 +228,10 @@ def _retire_exit(report: RetireReport) -> Exit:
     return Exit.ATTENTION if report.outcome == "plan" else Exit.STALE
 
 
-def _retire_next(report: RetireReport) -> str:
-    where = f"--state-dir {shlex.quote(report.state_dir)}"
+def _retire_next(report: RetireReport, where: str, accepted: list[str]) -> str:
     if report.outcome == "plan" and report.confirm is not None:
-        return f"symbi-recover lease retire {where} {report.lease} --confirm {report.confirm}"
+        words = ["symbi-recover lease retire", where, report.lease, *accepted, f"--confirm {report.confirm}"]
+        return " ".join(words)
     if report.outcome == "refused":
         codes = report.decision.codes if report.decision is not None else ()
         if "container_present" in codes:

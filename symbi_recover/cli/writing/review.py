@@ -1,18 +1,17 @@
 """`invocation draft-review`: a review file to complete, and beside it the effects whose outcome nobody signed."""
 
-import shlex
-
 import click
 
 from symbi_recover.cli.env import Environment
 from symbi_recover.cli.options import display_options, format_option, pass_environment
 from symbi_recover.cli.reading.invocation import (
-    command,
+    Target,
     identity_options,
     project_option,
     trust_options,
     trusted_keys,
 )
+from symbi_recover.cli.reading.trusting import key_words
 from symbi_recover.cli.writing.key import WritingCommand
 from symbi_recover.core.acts import ReviewDraft
 from symbi_recover.core.claims import Inspection, Outcome, Review
@@ -23,6 +22,7 @@ from symbi_recover.read.invocation import inspect_invocation
 from symbi_recover.read.verify.claim import check_scope, read_id
 from symbi_recover.render import words
 from symbi_recover.render.safe import safe
+from symbi_recover.render.shell import option
 from symbi_recover.wire import canonical
 from symbi_recover.write import draft
 
@@ -86,7 +86,8 @@ def draft_review_command(
     if beside is not None:
         written.insert(0, (beside, "".join(f"{line}\n" for line in effects).encode()))
     made = draft.write_new(written)
-    following = command("reconcile", root, scope, wanted, f"--review {shlex.quote(path)}")
+    target = Target(root, scope, wanted, key_words(public_key, trust))
+    following = target.command("reconcile", option("--review", path))
     missing = _missing(review)
     warnings = proposal.publication_warnings(inspection.recovery)
     if chosen == "json":
@@ -107,9 +108,7 @@ def draft_review_command(
         lines.append(f"effects  {safe(beside)}: the effects without a signed outcome")
     lines += [f"warning  {safe(text)}" for text in warnings]
     lines += [f"missing  {text}" for text in missing]
-    return environment.deliver(
-        Exit.OK, [*lines, f"Verdict: drafted. Next: complete it, then {safe(following)}"]
-    )
+    return environment.deliver(Exit.OK, [*lines, f"Verdict: drafted. Next: complete it, then {following}"])
 
 
 def _shown(value: str) -> str:
