@@ -94,6 +94,18 @@ def read_uuid(text: str) -> UUID | None:
     return parse_uuid(text)
 
 
+def canonical_uuid(text: str) -> UUID | None:
+    """The UUID that an argument spells in the one form that commands of our own take, that of file names, or None."""
+    value = parse_uuid(text)
+    return value if value is not None and str(value) == text else None
+
+
+def spelling_hint(text: str) -> str | None:
+    """The next step for a UUID in another spelling; None for what is no UUID in any."""
+    value = parse_uuid(text)
+    return None if value is None else f"Give it as {value}."
+
+
 def format_option(*formats: str) -> Callable[[F], F]:
     """`--format`, for the formats that a command has."""
     return click.option(

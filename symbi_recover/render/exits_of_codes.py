@@ -21,6 +21,7 @@ EXITS_OF_CODES: dict[str, tuple[int, ...]] = {
     "helper_malformed": (3,),
     "helper_silent": (3,),
     "helper_unreachable": (3,),
+    "invocation_id_invalid": (1, 64),
     "lease_missing": (3,),
     "lease_unknown": (3,),
     "lock_missing": (4,),

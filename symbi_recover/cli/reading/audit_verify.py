@@ -9,10 +9,11 @@ from msgspec import Struct
 from symbi_recover.cli.env import Environment
 from symbi_recover.cli.options import (
     StrictCommand,
+    canonical_uuid,
     display_options,
     format_option,
     pass_environment,
-    read_uuid,
+    spelling_hint,
 )
 from symbi_recover.cli.reading.journals import next_step, processors
 from symbi_recover.cli.reading.trusting import key_words, keys_for, trust_option
@@ -83,9 +84,11 @@ def verify_command(
 ) -> Exit:
     """Run `audit verify`."""
     form = environment.format(chosen_format)
-    run = read_uuid(run_id) if run_id is not None else None
+    run = canonical_uuid(run_id) if run_id is not None else None
     if run_id is not None and run is None:
-        raise MisuseError("run_id_form", "run ID must be a UUID")
+        raise MisuseError(
+            "run_id_form", "--run-id takes a UUID in lower case with hyphens", hint=spelling_hint(run_id)
+        )
     asked = inspection.Question(
         run_id=run,
         strict=True,

@@ -7,7 +7,13 @@ from typing import Any, TypeVar
 import click
 
 from symbi_recover.cli.env import Environment
-from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
+from symbi_recover.cli.options import (
+    StrictCommand,
+    display_options,
+    format_option,
+    pass_environment,
+    spelling_hint,
+)
 from symbi_recover.cli.reading.trusting import keys_for, trust_option
 from symbi_recover.core.errors import MisuseError, UnexaminedError
 from symbi_recover.core.exits import Exit
@@ -260,7 +266,9 @@ def need_canonical(lease: str) -> None:
         MisuseError: it is no canonical UUID.
     """
     if not is_lease(lease):
-        raise MisuseError("usage", "a lease is named by its UUID, lower case with dashes")
+        raise MisuseError(
+            "usage", "a lease is named by its UUID, lower case with hyphens", hint=spelling_hint(lease)
+        )
 
 
 def no_lease(lease: str, report: StoreReport) -> UnexaminedError:

@@ -3,7 +3,13 @@
 import click
 
 from symbi_recover.cli.env import Environment
-from symbi_recover.cli.options import display_options, format_option, pass_environment
+from symbi_recover.cli.options import (
+    canonical_uuid,
+    display_options,
+    format_option,
+    pass_environment,
+    spelling_hint,
+)
 from symbi_recover.cli.reading.invocation import (
     Target,
     identity_options,
@@ -15,11 +21,12 @@ from symbi_recover.cli.reading.trusting import key_words
 from symbi_recover.cli.writing.key import WritingCommand
 from symbi_recover.core.acts import ReviewDraft
 from symbi_recover.core.claims import Inspection, Outcome, Review
+from symbi_recover.core.errors import MisuseError
 from symbi_recover.core.exits import Exit
 from symbi_recover.read import proposal
 from symbi_recover.read.evidence.store import InvocationStore, resolve_project
 from symbi_recover.read.invocation import inspect_invocation
-from symbi_recover.read.verify.claim import check_scope, read_id
+from symbi_recover.read.verify.claim import check_scope
 from symbi_recover.render import words
 from symbi_recover.render.safe import safe
 from symbi_recover.render.shell import option
@@ -72,8 +79,14 @@ def draft_review_command(
 ) -> Exit:
     """Run `invocation draft-review`."""
     chosen = environment.format(chosen_format)
+    wanted = canonical_uuid(invocation)
+    if wanted is None:
+        raise MisuseError(
+            "invocation_id_invalid",
+            "--id takes a UUID in lower case with hyphens",
+            hint=spelling_hint(invocation),
+        )
     root = resolve_project(project)
-    wanted = read_id(invocation)
     check_scope(scope)
     trusted = trusted_keys(public_key, trust, root)
     with InvocationStore(root) as store:

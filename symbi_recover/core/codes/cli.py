@@ -17,8 +17,8 @@ CODES: dict[str, Code] = {
     ),
     "run_id_form": Code(
         severity=Severity.REFUSED,
-        meaning="A run id is not a UUID.",
-        why="The runtime's forms are read: hyphenated, plain hexadecimal, braced, or after `urn:uuid:`.",
+        meaning="A run id is not in a form that is read.",
+        why="`audit inspect` reads the runtime's forms: hyphenated, plain hexadecimal, braced, or after `urn:uuid:`. Commands that the runtime does not have take only the hyphenated form in lower case, that of file names.",
         next="Copy the run id from the incident, the claim or the file name.",
     ),
     "output_failed": Code(

@@ -20,8 +20,8 @@ _ARGUMENTS: dict[str, Code] = {
     ),
     "invocation_id_invalid": _code(
         _REFUSED,
-        "The invocation id that was asked for is not a UUID.",
-        "The id is given by the caller of the runtime and is compared by value.",
+        "The invocation id that was asked for is not in a form that is read.",
+        "The id is given by the caller of the runtime and is compared by value. Commands that the runtime does not have take only the hyphenated form in lower case, that of `invocation list`.",
         "Take the id from `invocation list`.",
     ),
     "scope_invalid": _code(
