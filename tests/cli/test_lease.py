@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from symbi_recover.core.codes import CODES
 from symbi_recover.core.leases import (
     SCHEMAS,
     CapacityDocument,
@@ -118,6 +119,17 @@ def test_exit_codes_say_what_was_found(store: Path, folder: Path) -> None:
     put(store / "notes.json", b"")
     for command in COMMANDS:
         assert lease(command, store).rc == 1, command
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_blocked_store_is_never_told_without_its_reason(folder: Path, command: str) -> None:
+    store = made.make_state(folder / "s", made.record(state=made.vm_creating()))
+    put(store / "notes.json", b"")
+    last = lease(command, store, form="text").text.splitlines()[-1]
+    assert last == f"Verdict 1, blocked. Next: {CODES['entry_not_uuid'].next}"
+    if command != "list":
+        report = json.loads(lease(command, store).out)["report"]
+        assert [one["code"] for one in report["findings"]].count("entry_not_uuid") == 1
 
 
 def test_a_missing_store_is_never_an_empty_one(folder: Path) -> None:

@@ -11,7 +11,7 @@ from symbi_recover.core.findings import Finding, NotChecked, Severity
 from symbi_recover.core.leases import CapacityReport, HelperAnswer, StoreReport, Verdict
 from symbi_recover.read.daemon.helper import HelperError
 from symbi_recover.read.verify.capacity import differences
-from symbi_recover.read.verify.lease_judge import verdict_of
+from symbi_recover.read.verify.lease_judge import refusing, verdict_of
 
 Look = Callable[[], StoreReport]
 Ask = Callable[[StoreReport], HelperAnswer]
@@ -56,7 +56,7 @@ def examine_capacity(look: Look, ask: Ask) -> CapacityReport:
         answered=answered,
         agree=not points if answered is not None and steady else None,
         differences=points,
-        findings=tuple(found),
+        findings=(*refusing(report), *found),
         not_checked=tuple(left),
     )
 

@@ -41,6 +41,7 @@ from symbi_recover.read.evidence.kernel import PROC, CannotKnow, Gone, read_proc
 from symbi_recover.read.evidence.processes import list_pids, read_identity
 from symbi_recover.read.retirement.host import Host, RealHost
 from symbi_recover.read.verify.container import Seen, container_views, judge_container
+from symbi_recover.read.verify.lease_judge import refusing
 
 Connect = Callable[[str], Engine]
 _FULL_ID = re.compile(r"[0-9a-f]{64}")
@@ -292,7 +293,7 @@ def check_store(report: StoreReport, checker: Checker, leases: tuple[str, ...] =
         store_blocked=report.store_blocked,
         helper=report.helper,
         checks=tuple(checks),
-        findings=tuple(findings),
+        findings=(*refusing(report), *findings),
         not_checked=(
             NotChecked(
                 "creations on their way", "no answer of a daemon shows that a request can no longer complete"

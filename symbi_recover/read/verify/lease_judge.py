@@ -119,6 +119,7 @@ def one_lease(report: StoreReport, lease: str) -> LeaseReport | None:
         return None
     wanted = f"{report.state_dir}/{lease}.json"
     found = view.findings if view else tuple(one for one in report.findings if one.path == wanted)
+    others = [one for one in refusing(report) if one not in found] if report.store_blocked else []
     return LeaseReport(
         state_dir=report.state_dir,
         lease=lease,
@@ -127,9 +128,14 @@ def one_lease(report: StoreReport, lease: str) -> LeaseReport | None:
         helper=report.helper,
         view=view,
         entry=entry,
-        findings=found,
+        findings=(*others, *found),
         not_checked=report.not_checked,
     )
+
+
+def refusing(report: StoreReport) -> tuple[Finding, ...]:
+    """What the helper refuses in a store, and what keeps that from being known: the reasons of `report.blocked`."""
+    return tuple(one for one in report.findings if one.code in BLOCKING | UNEXAMINED)
 
 
 def verdict_of(findings: list[Finding]) -> Verdict:
