@@ -1,7 +1,8 @@
 """Adds up a shared budget from its signed records (journal.md section 15).
 
-`BudgetLedger` takes the three events that count, in order, and remembers the first fault instead of raising it,
-because any fault in a line or in the effects takes precedence. Quantities are tokens, unsigned 32-bit.
+`BudgetLedger` takes the three events that count, in order, and gives the code of a fault instead of raising it,
+because any fault in a line or in the effects takes precedence; it is then given no more. Quantities are tokens,
+unsigned 32-bit.
 """
 
 from uuid import UUID
@@ -47,10 +48,9 @@ class _Held:
 
 
 class BudgetLedger:
-    """The ledger. `fault` is the code of the first fault; nothing counts after it."""
+    """The scopes and reservations of one shared budget as they stand."""
 
     def __init__(self) -> None:
-        self.fault: str | None = None
         self._root: UUID | None = None
         self._scopes: dict[int, _Scope] = {}
         self._held: dict[UUID, _Held] = {}
