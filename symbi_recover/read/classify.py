@@ -82,7 +82,6 @@ class Classified(NamedTuple):
     reason: Reason | None
     untracked: int
     budget: RecoveredBudget | None
-    last_sequence: int
 
     def complete(self, tail: int) -> bool:
         """Whether the journal is complete, given the length of its tail in bytes."""
@@ -113,7 +112,7 @@ class Classifier:
         self._budget_fault: tuple[str, int] | None = None
 
     def take(
-        self, sequence: int, iteration: int, principal: UUID, event: e.Event, step: "Start | Finish | None"
+        self, sequence: int, iteration: int, principal: UUID, event: e.Event, step: Start | Finish | None
     ) -> None:
         """Take one event of `MATTERS` and its `effect_step`; others may be given and change nothing."""
         if self._fault is not None:
@@ -153,11 +152,10 @@ class Classifier:
             reason=self._reason,
             untracked=sum(self._approvals.values()),
             budget=self._budget.total(),
-            last_sequence=records - 1,
         )
 
     def _lifecycle(
-        self, sequence: int, iteration: int, principal: UUID, event: e.Event, step: "Start | Finish | None"
+        self, sequence: int, iteration: int, principal: UUID, event: e.Event, step: Start | Finish | None
     ) -> str | None:
         if self._ended_at is not None:
             return "record_after_end"
