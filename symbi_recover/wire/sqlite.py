@@ -17,6 +17,8 @@ _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 _JOURNAL_HEADER = struct.Struct(">8s5I")
 _ALL_RECORDS = 0xFFFFFFFF
 _WORD = 0xFFFFFFFF
+IMAGE_LIMIT = 536_870_912
+"""Bytes of a state that is made here: page numbers in a log or journal could promise far more."""
 
 
 class ImageError(ValueError):
@@ -29,9 +31,13 @@ def page_size(image: bytes) -> int:
         raise ImageError("file is not a database")
     size: int = struct.unpack_from(">H", image, 16)[0]
     size = 65536 if size == 1 else size
-    if size < 512 or size & (size - 1):
+    if not _is_page_size(size):
         raise ImageError("file is not a database")
     return size
+
+
+def _is_page_size(size: int) -> bool:
+    return 512 <= size <= 65536 and not size & (size - 1)
 
 
 def with_log(image: bytes, log: bytes) -> tuple[bytes, int]:
@@ -40,7 +46,7 @@ def with_log(image: bytes, log: bytes) -> tuple[bytes, int]:
     if len(log) < _WAL_HEADER.size:
         return image, 0
     magic, _, log_page, _, *salts, _, _ = _WAL_HEADER.unpack_from(log)
-    if magic not in _WAL_MAGIC or (size and log_page != size) or log_page < 512:
+    if magic not in _WAL_MAGIC or (size and log_page != size) or not _is_page_size(log_page):
         return image, 0
     order = ">" if magic & 1 else "<"
     running = _checksum(order, log[:24], (0, 0))
@@ -82,9 +88,10 @@ def before_transaction(image: bytes, journal: bytes) -> tuple[bytes, bool]:
             count = max(0, len(journal) - start) // (size + 8)
         for _ in range(count):
             record = journal[start : start + size + 8]
-            if len(record) < size + 8 or not _sound(record, nonce):
+            number = int.from_bytes(record[:4], "big")
+            if len(record) < size + 8 or number == 0 or not _sound(record, nonce):
                 return _patched(image, size, pages, initial), True
-            pages.setdefault(int.from_bytes(record[:4], "big"), record[4:-4])
+            pages.setdefault(number, record[4:-4])
             start += size + 8
         start += -start % sector
     return _patched(image, size, pages, initial), True
@@ -99,6 +106,8 @@ def in_memory(image: bytes) -> bytes:
 def _patched(image: bytes, size: int, pages: dict[int, bytes], final: int) -> bytes:
     """The image with pages replaced, cut or filled to `final` pages, but to no page that is not known."""
     final = min(final, max(len(image) // size, *pages, 0))
+    if final * size > IMAGE_LIMIT:
+        raise ImageError(f"its last committed state would have {final * size} bytes")
     whole = bytearray(image[: final * size].ljust(final * size, b"\0"))
     for number, content in pages.items():
         if number <= final:

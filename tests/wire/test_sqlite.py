@@ -117,3 +117,48 @@ def test_a_header_that_promises_a_huge_database_allocates_nothing() -> None:
     back, found = sqlite.before_transaction(image, header.ljust(512, b"\0"))
     assert found
     assert len(back) <= len(image)
+
+
+def log_of(page: int, number: int) -> bytes:
+    """A log of one committed frame, for a page of any size and number."""
+
+    def words(*values: int) -> bytes:
+        return b"".join(value.to_bytes(4, "big") for value in values)
+
+    head = words(0x377F0683, 3007000, page, 0, 1, 2)
+    running = sqlite._checksum(">", head, (0, 0))
+    log = head + words(*running)
+    content = b"\1" * page
+    covered = words(number, number) + content
+    running = sqlite._checksum(">", covered[: len(covered) // 8 * 8], running)
+    return log + words(number, number, 1, 2, *running) + content
+
+
+@pytest.mark.parametrize("page", [513, 516, 520, 1 << 17])
+def test_a_log_of_a_page_size_that_no_database_has_is_none(page: int) -> None:
+    assert sqlite.with_log(b"", log_of(page, 1)) == (b"", 0)
+
+
+def test_a_log_that_promises_a_huge_database_is_refused() -> None:
+    assert sqlite.with_log(b"", log_of(512, 1)) == (b"\1" * 512, 1)
+    with pytest.raises(sqlite.ImageError, match="would have 2199023255040 bytes"):
+        sqlite.with_log(b"", log_of(512, 0xFFFFFFFF))
+
+
+@pytest.mark.parametrize("number", [0, 0xFFFFFFFF])
+def test_a_journal_record_for_a_page_that_cannot_be_never_makes_the_database_grow(number: int) -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE t (a, b)")
+    image = connection.serialize()
+    connection.close()
+    size = sqlite.page_size(image)
+    content = b"\0" * size  # sums up to nothing, so its checksum is the nonce
+    head = bytes.fromhex("d9d505f920a163d7") + b"".join(
+        word.to_bytes(4, "big") for word in (1, 0, number or len(image) // size, 512, size)
+    )
+    journal = head.ljust(512, b"\0") + number.to_bytes(4, "big") + content + b"\0" * 4
+    if number:
+        with pytest.raises(sqlite.ImageError):
+            sqlite.before_transaction(image, journal)
+    else:
+        assert sqlite.before_transaction(image, journal) == (image, True)
