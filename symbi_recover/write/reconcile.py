@@ -127,11 +127,10 @@ def _consented(plan: ReconcileReport, request: Request) -> tuple[ReconcileAct, .
 
 
 def _act(item: ReconcileItem) -> ReconcileAct:
-    action = "remove_container" if item.action == "remove_container" else "retire_record"
     return ReconcileAct(
         lease=item.lease,
         record_sha256=item.record_sha256,
-        action="remove_container" if action == "remove_container" else "retire_record",
+        action="remove_container" if item.action == "remove_container" else "retire_record",
         container_id=item.container_id,
     )
 
@@ -187,7 +186,10 @@ def _do(
     if view is None or item.record_sha256 != act.record_sha256:
         return _failed(item, "record_changed", "the record is not the one that was reviewed")
     # A container that is gone by now may be the work of an interrupted run; any other difference is not agreed to.
-    begun = act.action == "remove_container" and item.code in ("container_absent", "container_gone")
+    # Behind a link the answer may be another engine's: there, as in a plan, absence shows nothing.
+    linked = any(found.code == "endpoint_link" for found in item.findings)
+    absent = item.code in ("container_absent", "container_gone") and not linked
+    begun = act.action == "remove_container" and absent
     if not begun and (item.action, item.container_id) != (act.action, act.container_id):
         return _failed(item, "plan_changed", f"{item.code} now")
     try:

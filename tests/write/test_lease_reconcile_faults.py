@@ -123,6 +123,23 @@ def test_a_container_that_is_gone_behind_a_young_link_proves_nothing(world, tmp_
     assert (items(plan)[GONE]["action"], items(plan)[GONE]["code"]) == ("leave", "endpoint_link")
 
 
+def test_a_removal_that_was_begun_is_not_taken_for_done_behind_a_link(world):
+    """A link may lead to another engine by now, where the container was never seen."""
+    link = world.made.socket_folder / "l"
+    link.symlink_to(world.double.socket_path)
+    environment = {"DOCKER_HOST": f"unix://{link}"}
+    value = writer.record(OWNED, writer.uncertain(), docker_environment=environment)
+    writer.write_record(world.made.store, value)
+    confirm = world.document("reconcile", OWNED, code=2)["report"]["plan_hash"]
+    again = ("reconcile", OWNED, "--confirm", confirm)
+    world.double.on("DELETE", "*", failure(500))
+    assert items(world.document(*again, code=4))[OWNED]["outcome"] == "failed"
+    world.played.containers.clear()
+    (item,) = world.document(*again, code=4)["report"]["items"]
+    assert (item["code"], item["outcome"]) == ("container_absent", "failed")
+    assert OWNED in world.scenario.records(world.made)
+
+
 def test_the_lock_is_held_from_before_the_first_read_to_after_the_last_sync(world, monkeypatch):
     held = []
     real = reconcile.read_store
