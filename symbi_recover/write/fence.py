@@ -57,6 +57,10 @@ class FenceWork:
         """
         write_own(self._home, FENCES, note_name(self.note), encode(self.note))
         self._lock = lock_note(self._home, self.note)
+        if self._lock is None:
+            why = "another command holds the note of this fence"
+            self.fence = replace(self.fence, state="fence_failed", why=why)
+            return self.fence
         hand = self._hands(self.note.endpoint)
         try:
             image = hand.import_image(self.note.lease, self.note.nonce)
@@ -102,19 +106,24 @@ class FenceWork:
         """Remove whatever was made, and the note; None, or why something may be left. A repeat does no harm."""
         if self._lock is None:
             return None
+        try:
+            why = self._remove()
+            if why is None and not self._certain:
+                why = "a request may still be carried out"
+            if why is None:
+                remove_own(self._home, FENCES, note_name(self.note))
+        finally:
+            self.release()
+        return why
+
+    def _remove(self) -> str | None:
         hand = self._hands(self.note.endpoint)
         try:
-            why = remove_fence(hand, self.note)
+            return remove_fence(hand, self.note)
         except DaemonError as error:
-            why = f"{error.code}: {error.message}"
+            return f"{error.code}: {error.message}"
         finally:
             hand.close()
-        if why is None and not self._certain:
-            why = "a request may still be carried out"
-        if why is None:
-            remove_own(self._home, FENCES, note_name(self.note))
-        self.release()
-        return why
 
     def release(self) -> None:
         """Let others take care of what is left."""

@@ -185,8 +185,7 @@ class Run:
                 return self._refused(seen, decision, work)
             return self._proven(seen, decision, work)
         finally:
-            if work.remove() is not None:
-                work.release()
+            work.remove()
 
     def _behind(self, seen: Examination, work: FenceWork) -> Evidence:
         """Steps 4 and 5: scan again, drain and census, then fence, engine and boot as they were."""

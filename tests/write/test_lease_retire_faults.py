@@ -85,6 +85,14 @@ def test_a_fence_that_cannot_be_made_for_certain_keeps_the_record(world, step, f
     assert_heals(world)
 
 
+def test_no_fence_is_made_under_a_note_that_another_command_holds(world, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("symbi_recover.write.fence.lock_note", lambda *_: None)
+        assert_kept(world, world.retire(4), "fence_failed")
+    assert not world.double.asked("POST")
+    assert_heals(world)
+
+
 @pytest.mark.parametrize("fault", ["500", "503", "silent", "half", "no json", "nothing"])
 @pytest.mark.parametrize("path", [f"/containers/{NAME}/json", "/containers/json", "/version", "/info"])
 def test_a_daemon_that_cannot_be_asked_is_unavailable(world, path, fault):
