@@ -1,5 +1,6 @@
 """Live publications: every state, and every odd thing that can lie at the two names."""
 
+import errno
 import os
 import shutil
 import socket
@@ -468,3 +469,26 @@ def test_content_is_compared_by_hash_and_looking_changes_nothing(
     assert found.sha256 == plain_hash(CONTENT)
     case.ask()
     assert fingerprint(tmp_path) == before
+
+
+def test_content_that_the_device_does_not_give_is_said_of_its_name(
+    made: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = made()
+    inode = case.publication.candidate.stat().st_ino
+    real = os.pread
+
+    def failing(descriptor: int, size: int, start: int) -> bytes:
+        if os.fstat(descriptor).st_ino == inode:
+            raise OSError(errno.EIO, "")
+        return real(descriptor, size, start)
+
+    monkeypatch.setattr(os, "pread", failing)
+    found = case.look().publication
+    assert found.candidate is not None
+    assert (found.candidate.verdict, found.candidate.error) == (
+        Verdict.ERROR,
+        "Input/output error (os error 5)",
+    )
+    assert found.failure is not None
+    assert found.failure.code == "publication_name_unreadable"

@@ -16,10 +16,18 @@ from typing import Any, NamedTuple
 
 from symbi_recover.core.claims import NameEvidence, PublicationEvidence, PublicationState, Verdict
 from symbi_recover.core.codes import finding
+from symbi_recover.core.errors import UnexaminedError
 from symbi_recover.core.findings import Finding
 from symbi_recover.core.values import PublicationIntent
 from symbi_recover.read.evidence.locate import UpwardError, lstat_at, walk
-from symbi_recover.read.evidence.opener import FILE_FLAGS, FileFacts, OpenedFile, facts_of, system_text
+from symbi_recover.read.evidence.opener import (
+    FILE_FLAGS,
+    FileFacts,
+    OpenedFile,
+    examining,
+    facts_of,
+    system_text,
+)
 from symbi_recover.wire.intent import HELD_NAME, HOLDING_PREFIX, IntentError, check
 
 _OPENED = ("file", "folder", "unknown")
@@ -168,12 +176,13 @@ def _judge_file(intent: PublicationIntent, name: str, file: OpenedFile) -> NameE
     sha256 = None
     if tests["kind"] and tests["size"]:
         try:
-            content = file.read(intent.bytes)
-            sha256 = hashlib.sha256(content).hexdigest()
-            if len(content) != intent.bytes or sha256 != intent.sha256 or not file.unchanged():
-                differs.append("content")
-        except OSError as error:
-            return NameEvidence(name=name, verdict=Verdict.ERROR, error=system_text(error), **_shown(facts))
+            with examining(name):
+                content = file.read(intent.bytes)
+                sha256 = hashlib.sha256(content).hexdigest()
+                if len(content) != intent.bytes or sha256 != intent.sha256 or not file.unchanged():
+                    differs.append("content")
+        except UnexaminedError as error:
+            return NameEvidence(name=name, verdict=Verdict.ERROR, error=error.message, **_shown(facts))
     return NameEvidence(
         name=name,
         verdict=Verdict.OTHER if differs else Verdict.MATCH,
