@@ -334,7 +334,7 @@ class _Reading:
 
 def _started_exactly(journal: OpenedFile) -> Started | None:
     """The start event with numbers as the runtime reads them, which the fast decoder may read differently."""
-    line = os.pread(journal.descriptor, MAX_RECORD, 0).split(b"\n", 1)[0] + b"\n"
+    line = b"".join(journal.blocks(0, MAX_RECORD)).split(b"\n", 1)[0] + b"\n"
     payload, _, _ = envelope(line)
     event = exact.read(payload, Payload).entry.event
     return event if isinstance(event, Started) else None
