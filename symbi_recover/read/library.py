@@ -1,4 +1,4 @@
-"""What is shipped beside the code: JSON Schemas, pages of findings, runbooks.
+"""What is shipped beside the code and read from there: JSON Schemas and runbooks.
 
 A wheel has them in `symbi_recover/_shipped/`; an editable install uses the folders of the repository, from which the
 wheel's are made. Nothing is looked for on the network. A schema is named `NAME.vN`; without version the newest one
@@ -10,21 +10,14 @@ import re
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
 
 from symbi_recover.core.documents import RunbookEntry, SchemaEntry
 from symbi_recover.core.errors import MisuseError, UnexaminedError
 from symbi_recover.read.evidence.opener import OpenedFile
-from symbi_recover.wire import canonical
 
-Collection = Literal["schemas", "findings", "runbooks"]
+Collection = Literal["schemas", "runbooks"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_IN_REPOSITORY: dict[Collection, str] = {
-    "schemas": "schemas",
-    "findings": os.path.join("docs", "findings"),
-    "runbooks": "runbooks",
-}
 _FILE = re.compile(r"(?P<name>[a-z0-9-]+)\.v(?P<version>[1-9][0-9]*)\.schema\.json")
 _VERSIONED = re.compile(r"(?P<name>[a-z0-9-]+)\.v(?P<version>[1-9][0-9]*)(?:\.schema\.json)?")
 _RUNBOOK = re.compile(r"(?P<name>[a-z0-9-]+)\.md")
@@ -40,7 +33,7 @@ def folder(collection: Collection) -> str:
     """
     for path in (
         os.path.join(_PACKAGE, "_shipped", collection),
-        os.path.join(os.path.dirname(_PACKAGE), _IN_REPOSITORY[collection]),
+        os.path.join(os.path.dirname(_PACKAGE), collection),
     ):
         if os.path.isdir(path):
             return path
@@ -108,11 +101,6 @@ def runbook_text(name: str) -> str:
         hint = nearest(name, known, "symbi-recover runbook list")
         raise MisuseError("unknown_runbook", f"there is no runbook {name}", hint=hint)
     return _runbook(name)
-
-
-def document(value: Struct) -> bytes:
-    """One of this toolkit's own documents, as it is printed."""
-    return canonical.pretty(value)
 
 
 def nearest(given: str, names: list[str], listing: str) -> str:

@@ -35,7 +35,7 @@ def explain_command(environment: Environment, code: str | None, chosen_format: s
         raise MisuseError("unknown_code", f"no finding or failure has the code {code}", hint=hint)
     shown = tuple(explanation.explanation(name) for name in ([code] if code is not None else CODES))
     if form == "json":
-        return environment.deliver(Exit.OK, library.document(Explanations(codes=shown)))
+        return environment.deliver_json(Exit.OK, Explanations(codes=shown))
     if code is None:
         return environment.deliver(Exit.OK, explanation.listing(shown, environment.paint))
     return environment.deliver(Exit.OK, explanation.page(shown[0], environment.paint))

@@ -28,7 +28,7 @@ def list_command(environment: Environment, chosen_format: str | None) -> Exit:
     form = environment.format(chosen_format)
     listed = library.runbooks()
     if form == "json":
-        return environment.deliver(Exit.OK, library.document(RunbookList(runbooks=listed)))
+        return environment.deliver_json(Exit.OK, RunbookList(runbooks=listed))
     lines: list[str] = []
     for entry in listed:
         lines += [f"{environment.paint('strong', entry.name)}  {entry.title}", f"  {entry.about}", ""]

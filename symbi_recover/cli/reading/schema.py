@@ -29,7 +29,7 @@ def list_command(environment: Environment, chosen_format: str | None) -> Exit:
     form = environment.format(chosen_format)
     listed = library.schemas()
     if form == "json":
-        return environment.deliver(Exit.OK, library.document(SchemaList(schemas=listed)))
+        return environment.deliver_json(Exit.OK, SchemaList(schemas=listed))
     paint = environment.paint
     width = max((len(entry.name) for entry in listed), default=0)
     lines: list[str] = []
@@ -88,7 +88,7 @@ def validate_command(environment: Environment, name: str, file: str, chosen_form
     result = validation.validate(library.schema(name), file)
     verdict = Exit(result.exit)
     if form == "json":
-        return environment.deliver(verdict, library.document(result))
+        return environment.deliver_json(verdict, result)
     return environment.deliver(verdict, _lines(result, environment))
 
 
