@@ -1,65 +1,50 @@
 """The registry of finding and failure codes, one module for each kind of evidence."""
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
-
+from symbi_recover.core.codes import (
+    cli,
+    cron,
+    daemon,
+    evidence,
+    invocation,
+    journal,
+    lease,
+    ledger,
+    publication,
+    retirement,
+    trust,
+    writing,
+)
 from symbi_recover.core.errors import RecoverError
 from symbi_recover.core.findings import Code, Finding, Severity
 
-
-class _Registry(Mapping[str, Code]):
-    """Every code, sorted by name; put together when first asked, for most runs of the program find nothing."""
-
-    @cached_property
-    def _codes(self) -> dict[str, Code]:
-        from symbi_recover.core.codes import (  # noqa: PLC0415 -- late: see the class
-            cli,
-            cron,
-            daemon,
-            evidence,
-            invocation,
-            journal,
-            lease,
-            ledger,
-            publication,
-            retirement,
-            trust,
-            writing,
-        )
-
-        parts = (
-            cli,
-            cron,
-            daemon,
-            evidence,
-            invocation,
-            journal,
-            lease,
-            ledger,
-            publication,
-            retirement,
-            trust,
-            writing,
-        )
-        codes: dict[str, Code] = {}
-        for part in parts:
-            twice = codes.keys() & part.CODES.keys()
-            if twice:
-                raise ValueError(f"code registered twice: {sorted(twice)}")
-            codes |= part.CODES
-        return dict(sorted(codes.items()))
-
-    def __getitem__(self, code: str) -> Code:
-        return self._codes[code]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._codes)
-
-    def __len__(self) -> int:
-        return len(self._codes)
+_PARTS = (
+    cli,
+    cron,
+    daemon,
+    evidence,
+    invocation,
+    journal,
+    lease,
+    ledger,
+    publication,
+    retirement,
+    trust,
+    writing,
+)
 
 
-CODES: Mapping[str, Code] = _Registry()
+def _merged() -> dict[str, Code]:
+    codes: dict[str, Code] = {}
+    for part in _PARTS:
+        twice = codes.keys() & part.CODES.keys()
+        if twice:
+            raise ValueError(f"code registered twice: {sorted(twice)}")
+        codes |= part.CODES
+    return dict(sorted(codes.items()))
+
+
+CODES = _merged()
+"""Every code, sorted by name."""
 
 
 def finding(code: str, message: str, **where: object) -> Finding:
