@@ -1,20 +1,20 @@
 """The limits of an invocation store, checked before a file is added (invocation.md section 14).
 
-Run it under the store's lock. Every entry besides the lock file must be a private regular file with one name: one that
+Run the check under the store's lock. Every entry besides the lock file must be a private regular file with one name: one that
 is not stops every write to the store. The runtime does not say which; here all of them are named.
 """
 
 import os
-import stat
 from collections.abc import Iterator
 
 from symbi_recover.core.claims import STORE_BYTE_LIMIT, STORE_ENTRY_LIMIT
 from symbi_recover.core.errors import RefusedError
 from symbi_recover.read.evidence.locate import STORE_LOCK
-from symbi_recover.read.evidence.opener import examining, facts_of
+from symbi_recover.read.evidence.opener import FileFacts, examining, facts_of
 from symbi_recover.read.evidence.store import InvocationStore, shown
 
 _SHOWN = 5
+_TEMPORARY = ".tmp"
 
 
 def check_capacity(store: InvocationStore, added_bytes: int) -> None:
@@ -26,12 +26,12 @@ def check_capacity(store: InvocationStore, added_bytes: int) -> None:
     """
     entries, size, left = 0, 0, 0
     strays = []
-    for name, status in _entries(store):
+    for name, facts in _entries(store):
         entries += 1
-        size += status.st_size
-        left += name.startswith(".tmp")
-        if not _is_sound(status):
-            strays.append(f"{name!r}: {shown(facts_of(status))}")
+        size += facts.size
+        left += name.startswith(_TEMPORARY)
+        if not facts.private:
+            strays.append(f"{name!r}: {shown(facts)}")
     if strays:
         more = f", and {len(strays) - _SHOWN} more" if len(strays) > _SHOWN else ""
         raise RefusedError(
@@ -51,25 +51,17 @@ def check_capacity(store: InvocationStore, added_bytes: int) -> None:
 
 
 def leftovers(store: InvocationStore) -> tuple[str, ...]:
-    """Temporary files that an interrupted write left in the store, sorted.
+    """Temporary files in the store by their names alone, sorted; another writer's may vanish at any time.
 
     Raises:
         UnexaminedError: the store cannot be listed.
     """
-    return tuple(sorted(name for name, _ in _entries(store) if name.startswith(".tmp")))
+    with examining(store.path):
+        return tuple(sorted(name for name in os.listdir(store.folder) if name.startswith(_TEMPORARY)))
 
 
-def _entries(store: InvocationStore) -> Iterator[tuple[str, os.stat_result]]:
+def _entries(store: InvocationStore) -> Iterator[tuple[str, FileFacts]]:
     with examining(store.path):
         for name in os.listdir(store.folder):
             if name != STORE_LOCK:
-                yield name, os.stat(name, dir_fd=store.folder, follow_symlinks=False)
-
-
-def _is_sound(status: os.stat_result) -> bool:
-    return (
-        stat.S_ISREG(status.st_mode)
-        and status.st_nlink == 1
-        and status.st_uid == os.geteuid()
-        and not status.st_mode & 0o077
-    )
+                yield name, facts_of(os.stat(name, dir_fd=store.folder, follow_symlinks=False))
