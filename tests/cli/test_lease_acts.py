@@ -142,6 +142,14 @@ def test_a_witness_is_private_and_a_lease_that_is_no_tombstone_has_none(owned):
     assert owned.document("witness", GONE, code=2)["report"]["written"] == []
 
 
+def test_only_a_witness_under_the_lock_sends_people_to_restart_the_engine(owned):
+    for options, restart in (((), False), (("--lock",), True)):
+        last = owned.cli("witness", *options, "--format", "text").text.splitlines()[-1]
+        assert ("restart the engine" in last) is restart
+        assert "reboot" in last
+        assert f"`symbi-recover lease retire --state-dir {owned.made.store} {OWNED}`" in last
+
+
 def test_a_wrapper_list_that_is_no_list_is_refused(tombstone, tmp_path):
     listed = tmp_path / "reviewed"
     listed.write_text("# wrappers\nnot a digest\n")

@@ -11,7 +11,7 @@ from symbi_recover.cli.writing.key import WritingCommand
 from symbi_recover.cli.writing.lease import CONFIRM, need_digest
 from symbi_recover.core.errors import MisuseError
 from symbi_recover.core.exits import Exit
-from symbi_recover.core.retirement import RetireDocument, RetireReport, WitnessDocument
+from symbi_recover.core.retirement import RetireDocument, RetireReport, WitnessDocument, WitnessReport
 from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.read.retirement.examine import Asker
 from symbi_recover.read.retirement.host import Host, RealHost
@@ -77,8 +77,7 @@ def witness_command(
     wrong = any(found.code == "phase_not_retirable" for found in report.findings)
     code = Exit.ATTENTION if wrong else Exit.OK
     document = WitnessDocument(ok=code is Exit.OK, exit=int(code), report=report)
-    step = "reboot, or restart the engine in a quiet hour, then `symbi-recover lease retire LEASE`"
-    step = step if report.written else "nothing"
+    step = _witness_next(report, store_words(report.state_dir, helper_uid), lock=lock)
     return deliver(environment, form, document, lease_acts.witnesses(report, code, environment.paint, step))
 
 
@@ -177,6 +176,15 @@ def retire_command(
     return deliver(
         environment, form, document, lease_acts.retirement(report, code, environment.paint, step, ledger)
     )
+
+
+def _witness_next(report: WitnessReport, where: str, *, lock: bool) -> str:
+    if not report.witnesses:
+        return "nothing"
+    # Only a visit under the lock proves a replaced engine.
+    later = "reboot, or restart the engine in a quiet hour" if lock else "reboot"
+    leases = [one.record.lease for one in report.witnesses]
+    return f"{later}, then `symbi-recover lease retire {where} {leases[0] if len(leases) == 1 else 'LEASE'}`"
 
 
 class _Asking:

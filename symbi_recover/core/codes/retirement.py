@@ -201,19 +201,19 @@ CODES: dict[str, Code] = {
         severity=_ATTENTION,
         meaning="A fence shows only that nothing was reserved while it stood.",
         why="Requests not yet sent, queued or being read outlive any fence, however long it stands.",
-        next="Leave a witness, restart the engine in a quiet hour, and come back.",
+        next="Leave a witness with --lock, restart the engine in a quiet hour, and come back.",
     ),
     "absence_only": Code(
         severity=_ATTENTION,
         meaning="Only the absence of the container is known.",
         why="It can be missing because the request was refused, or because it has not got there yet.",
-        next="Leave a witness, restart the engine or reboot, and come back.",
+        next="Leave a witness with --lock, restart the engine or reboot, and come back.",
     ),
     "elapsed_only": Code(
         severity=_ATTENTION,
         meaning="Only time has passed.",
         why="No stage of a request has a time limit.",
-        next="Leave a witness, restart the engine or reboot, and come back.",
+        next="Leave a witness with --lock, restart the engine or reboot, and come back.",
     ),
     "flush_missing": Code(
         severity=_ATTENTION,
