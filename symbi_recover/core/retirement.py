@@ -1,7 +1,7 @@
 """Evidence about one tombstone, what follows from it, and what retiring or reconciling did (leases.md section 18).
 
 `Evidence` is all that the decision table looks at; `Decision` is its answer with every code, not the first alone.
-`ReconcilePlan` and its items are behind `lease reconcile`, `FenceView` behind `lease fences`. No I/O, no clock.
+`ReconcileReport` and its items are behind `lease reconcile`, `FenceView` behind `lease fences`. No I/O, no clock.
 """
 
 from typing import Any, Literal

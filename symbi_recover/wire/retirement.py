@@ -1,8 +1,8 @@
 """The operator's own files about leases: witnesses, notes, intents and receipts; bytes to typed facts and back.
 
 Each is one JSON document in canonical form, written by this toolkit alone, so one is read only if every byte is as it
-would be written again. Intents and receipts are signed: `{"payload":P,"signature":S}` and a line feed, S base64 of the
-Ed25519 signature over `PREFIX` and P.
+would be written again. Intents and receipts are signed: `{"payload":P,"public_key":K,"signature":S}` and a line
+feed, K in hex digits, S base64 of the Ed25519 signature over `PREFIX` and P.
 """
 
 import binascii

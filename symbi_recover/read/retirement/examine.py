@@ -1,7 +1,7 @@
 """Gathers all evidence about one tombstone that can be had without changing anything (leases.md sections 18.4 and 18.6).
 
 Steps 1 and 2 of the procedure: record, endpoint, engine, absence, client, client scan, witnesses, clock. A plan stops
-here; `write/retire.py` goes on under the lock, with what needs a fence. Everything is gathered even where one part
+here; `write/retire_run.py` goes on under the lock, with what needs a fence. Everything is gathered even where one part
 already speaks against a retirement, because all codes are reported.
 """
 
