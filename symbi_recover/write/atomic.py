@@ -1,6 +1,6 @@
 """Durable files that replace nothing: write all, sync the file, give the name, sync the folder.
 
-`publish` does it for a whole file, `Temporary` in steps, `rename_no_replace` is the one way to give a name. A name is
+`make_folders` makes the place, `publish` does it for a whole file, `Temporary` in steps, `rename_no_replace` is the one way to give a name. A name is
 given with RENAME_NOREPLACE alone; where the file system lacks it there is no fallback (field cases F-094, F-096).
 A failed sync ends the attempt: what the device holds is unknown then, so nothing is synced a second time (F-086).
 A folder that cannot be synced because the file system does not support it is a remark, not a failure (F-087).
@@ -79,6 +79,27 @@ def sync_folder(descriptor: int) -> bool:
             return False
         raise
     return True
+
+
+def make_folders(path: str) -> None:
+    """Make a folder and what is missing above it, private and durable; what is there already is left as it is.
+
+    Raises:
+        OSError: as the system answers.
+    """
+    missing = []
+    folder = os.path.abspath(path)
+    while not os.path.lexists(folder) and folder != os.path.dirname(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for folder in reversed(missing):
+        with suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+        parent = os.open(os.path.dirname(folder), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            sync_folder(parent)
+        finally:
+            os.close(parent)
 
 
 def rename_no_replace(folder: int, name: str, to_folder: int, to_name: str) -> None:

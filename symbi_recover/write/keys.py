@@ -21,7 +21,7 @@ from symbi_recover.core.errors import RefusedError, UnexaminedError
 from symbi_recover.read.evidence.locate import GOVERNED, INVOCATIONS, STORE_LOCK, SYMBIONT, lstat_at
 from symbi_recover.read.evidence.opener import OpenedFile, examining
 from symbi_recover.read.evidence.store import shown
-from symbi_recover.write.atomic import changing, publish, sync_folder
+from symbi_recover.write.atomic import changing, make_folders, publish, sync_folder
 from symbi_recover.write.sign import AUDIT_KEY, SEED_BYTES, Signer
 
 KEY_NAME = "operator.key"
@@ -52,7 +52,8 @@ def open_home(path: str, *, create: bool) -> Iterator[int]:
     """
     _refuse_evidence(path)
     if create:
-        _make(path)
+        with changing(path):
+            make_folders(path)
     with examining(path):
         status = os.lstat(path)
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
@@ -92,24 +93,6 @@ def evidence_above(path: str) -> str | None:
         if parent == folder:
             return None
         folder = parent
-
-
-def _make(path: str) -> None:
-    """Make the folder and those above it, private and durable; an existing one is left as it is."""
-    missing = []
-    folder = os.path.abspath(path)
-    while not os.path.lexists(folder) and folder != os.path.dirname(folder):
-        missing.append(folder)
-        folder = os.path.dirname(folder)
-    for folder in reversed(missing):
-        with changing(folder):
-            with suppress(FileExistsError):
-                os.mkdir(folder, 0o700)
-            parent = os.open(os.path.dirname(folder), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                sync_folder(parent)
-            finally:
-                os.close(parent)
 
 
 def signer_of(folder: int, home: str) -> Signer | None:

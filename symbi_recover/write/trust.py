@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from symbi_recover.core.errors import MisuseError, RefusedError
 from symbi_recover.read.evidence.opener import system_text
 from symbi_recover.read.trust import TrustEntry, dump, load
+from symbi_recover.write.atomic import make_folders, sync_folder, write_all
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -53,7 +54,7 @@ def _change(path: str, change: Callable[[Entries], Entries]) -> bool:
     """Apply a change under the lock; whether the entries became others."""
     folder_path, name = os.path.split(os.path.abspath(path))
     try:
-        _make_private(folder_path)
+        make_folders(folder_path)
         with _locked(folder_path) as folder:
             before = load(path, required=False)
             after = change(before)
@@ -65,14 +66,6 @@ def _change(path: str, change: Callable[[Entries], Entries]) -> bool:
         raise MisuseError(
             "trust_file_unusable", f"the trust file cannot be written: {system_text(error)}", path=path
         ) from error
-
-
-def _make_private(path: str) -> None:
-    """Make a folder and what is missing above it, each for its owner alone."""
-    if not os.path.isdir(path):
-        _make_private(os.path.dirname(path))
-        with suppress(FileExistsError):
-            os.mkdir(path, 0o700)
 
 
 @contextmanager
@@ -98,9 +91,7 @@ def _replace(folder: int, name: str, data: bytes) -> None:
     file = os.open(temporary, _CREATE, 0o600, dir_fd=folder)
     try:
         try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(file, view) :]
+            write_all(file, data)
             os.fsync(file)
         finally:
             os.close(file)
@@ -108,4 +99,4 @@ def _replace(folder: int, name: str, data: bytes) -> None:
     except OSError:
         os.unlink(temporary, dir_fd=folder)
         raise
-    os.fsync(folder)
+    sync_folder(folder)
