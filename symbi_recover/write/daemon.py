@@ -20,7 +20,7 @@ from docker.errors import APIError, DockerException
 from msgspec import Struct
 
 from symbi_recover.core.retirement import FENCE_LABEL, FENCE_REPOSITORY, NONCE_LABEL
-from symbi_recover.read.daemon.engine import _Budget, _Listed
+from symbi_recover.read.daemon.engine import _Budget
 from symbi_recover.read.daemon.events import RememberingEngine
 from symbi_recover.read.daemon.questions import DaemonError, Listed
 
@@ -127,19 +127,7 @@ class EngineHand(RememberingEngine):
 
     def fences(self) -> tuple[Listed, ...]:
         """Every container that carries the fence's label, ended ones included."""
-        self.facts()
-        filters = json.dumps({"label": [FENCE_LABEL]}, separators=(",", ":"))
-        said = self._read(self._ask("/containers/json", all="1", filters=filters), tuple[_Listed, ...])
-        return tuple(
-            Listed(
-                id=one.id,
-                names=tuple(name.removeprefix("/") for name in one.names or ()),
-                labels=one.labels or {},
-                state=one.state or "",
-            )
-            for one in said
-            if FENCE_LABEL in (one.labels or {})
-        )
+        return tuple(one for one in self._listed(FENCE_LABEL) if FENCE_LABEL in one.labels)
 
     def fence_images(self) -> tuple[FenceImage, ...]:
         """Every image that carries the fence's label."""

@@ -230,8 +230,12 @@ class DockerEngine:
 
     def labelled(self, label: str, value: str) -> tuple[Listed, ...]:
         """See `questions.Engine`; the daemon's filter is not relied on."""
+        return tuple(one for one in self._listed(f"{label}={value}") if one.labels.get(label) == value)
+
+    def _listed(self, label: str) -> tuple[Listed, ...]:
+        """What the daemon lists under a label filter, ended containers included; the caller compares."""
         self.facts()
-        filters = json.dumps({"label": [f"{label}={value}"]}, separators=(",", ":"))
+        filters = json.dumps({"label": [label]}, separators=(",", ":"))
         answer = self._ask("/containers/json", all="1", filters=filters)
         said = self._read(answer, tuple[_Listed, ...])
         return tuple(
@@ -244,7 +248,6 @@ class DockerEngine:
                 state=one.state or "",
             )
             for one in said
-            if (one.labels or {}).get(label) == value
         )
 
     def listener_pid(self) -> int | None:
