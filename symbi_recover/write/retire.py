@@ -7,7 +7,7 @@ done, and all other evidence is told all the same.
 
 import os
 from contextlib import ExitStack
-from typing import Literal
+from typing import Literal, get_args
 
 from symbi_recover.core.errors import RecoverError
 from symbi_recover.core.retirement import LockState, RetireReport
@@ -26,7 +26,7 @@ from symbi_recover.write.retire_run import Run
 from symbi_recover.write.supervisor import supervisor_lock
 
 _Refusal = Literal["supervisor_running", "lock_missing", "lock_replaced", "lock_uncertain"]
-_LOCKS: tuple[_Refusal, ...] = ("supervisor_running", "lock_missing", "lock_replaced", "lock_uncertain")
+_LOCKS: tuple[_Refusal, ...] = get_args(_Refusal)
 
 
 def plan(request: Request) -> RetireReport:

@@ -250,8 +250,8 @@ class Run:
         why = work.remove()
         if why is not None:
             left = finding("fence_left", why)
-            self._write_receipt(run, "refused", ("fence_left",), (why,))
-            return self._refused(seen, decision, None, left)
+            receipt = self._write_receipt(run, "refused", (left.code,), (left.message,))
+            return replace(self._refused(seen, decision, None, left), receipt=receipt)
         late = self._late(seen)
         if late is not None:
             receipt = self._write_receipt(run, "late_container", (late.code,), (late.message,))

@@ -151,7 +151,9 @@ def test_a_container_that_comes_when_the_fence_goes_keeps_the_record(world):
 
 def test_a_fence_that_cannot_be_removed_keeps_the_record_and_is_found_by_fences(world):
     world.double.on("DELETE", "/containers/*", failure(500, "device busy"))
-    assert_kept(world, world.retire(4), "fence_left")
+    document = world.retire(4)
+    assert_kept(world, document, "fence_left")
+    assert document["report"]["receipt"].endswith(".receipt.json")
     assert NAME in world.left()["containers"]
     world.double._rules.clear()
     plan = world.document("fences", code=2)["report"]
