@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from symbi_recover.core.codes import CODES
 from symbi_recover.core.exits import Exit
-from symbi_recover.core.findings import Finding, NotChecked, Severity
+from symbi_recover.core.findings import Finding
 from symbi_recover.core.retirement import (
     FenceReport,
     ReconcileItem,
@@ -17,15 +17,9 @@ from symbi_recover.core.retirement import (
 from symbi_recover.core.witness import Scan
 from symbi_recover.core.words import counted
 from symbi_recover.render.colour import Painter
-from symbi_recover.render.leases import helper
+from symbi_recover.render.leases import STYLES, helper, left
 from symbi_recover.render.safe import safe
 
-_STYLES = {
-    Severity.REFUSED: "bad",
-    Severity.ATTENTION: "attention",
-    Severity.REMARK: "strong",
-    Severity.INFO: "faint",
-}
 _ACTS = {
     "remove_container": (
         "would remove container {id}, then the record",
@@ -42,7 +36,7 @@ def reconciliation(
     word = "DONE" if report.executed else "PLAN"
     lines = [f"{paint('strong', word)}  {safe(report.state_dir)}", f"  helper: {helper(report.helper)}"]
     lines += [line for item in report.items for line in _item(item, paint)] or ["  no records"]
-    lines += findings(report.findings, paint) + _left(report.not_checked, paint)
+    lines += findings(report.findings, paint) + left(report.not_checked, paint)
     if ledger is not None:
         lines += ["", f"  {safe(ledger)}"]
     return [*lines, "", f"Verdict {int(verdict)}. Next: {next_step}"]
@@ -82,7 +76,7 @@ def retirement(
     if report.outcome in ("retired", "completed", "already_retired"):
         lines += ["", paint("strong", "Not established")]
         lines += [f"  - {safe(text)}" for text in report.not_established]
-    lines += _left(report.not_checked, paint)
+    lines += left(report.not_checked, paint)
     if report.receipt is not None:
         lines += ["", f"  receipt {safe(report.receipt)}"]
     if ledger is not None:
@@ -175,13 +169,7 @@ def findings(found: Iterable[Finding], paint: Painter) -> list[str]:
     lines: list[str] = []
     for one in found:
         meaning = CODES[one.code].meaning
-        lines.append(f"  {paint(_STYLES[one.severity], one.severity)} {one.code}: {meaning}")
+        lines.append(f"  {paint(STYLES[one.severity], one.severity)} {one.code}: {meaning}")
         if one.message != meaning:
             lines.append(f"      {safe(one.message)}")
     return ["", paint("strong", "Found"), *lines] if lines else []
-
-
-def _left(left: tuple[NotChecked, ...], paint: Painter) -> list[str]:
-    if not left:
-        return []
-    return ["", paint("strong", "Not checked"), *(f"  - {safe(one.what)}: {safe(one.why)}" for one in left)]

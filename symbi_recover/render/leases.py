@@ -32,13 +32,13 @@ _WORDS: dict[Verdict, tuple[str, str]] = {
     "contradicted": ("bad", "CONTRADICTED"),
     "unexamined": ("bad", "NOT EXAMINED"),
 }
-_STYLES = {
+STYLES = {
     Severity.REFUSED: "bad",
     Severity.ATTENTION: "attention",
     Severity.REMARK: "strong",
     Severity.INFO: "faint",
 }
-_ORDER = list(_STYLES)
+_ORDER = list(STYLES)
 
 
 def store(report: StoreReport, verdict: Exit, paint: Painter) -> list[str]:
@@ -49,7 +49,7 @@ def store(report: StoreReport, verdict: Exit, paint: Painter) -> list[str]:
     lines += [f"  helper: {helper(report.helper)}", *_numbers(report)]
     lines += table([row(view) for view in report.records], paint)
     lines += _grouped(report.findings, report.state_dir, paint)
-    lines += _left(report.not_checked, paint)
+    lines += left(report.not_checked, paint)
     return [*lines, "", _last(verdict, report.verdict, report.findings)]
 
 
@@ -73,7 +73,7 @@ def lease(report: LeaseReport, verdict: Exit, paint: Painter) -> list[str]:
             f"{counted(entry.size, 'byte')}, sha256 {entry.sha256 or 'not read'}"
         )
     lines += _grouped(report.findings, report.state_dir, paint)
-    lines += _left(report.not_checked, paint)
+    lines += left(report.not_checked, paint)
     return [*lines, "", _last(verdict, report.verdict, report.findings)]
 
 
@@ -88,7 +88,7 @@ def check(report: CheckReport, verdict: Exit, paint: Painter) -> list[str]:
             for c in one.containers
         ]
     lines += _grouped(report.findings, report.state_dir, paint)
-    lines += _left(report.not_checked, paint)
+    lines += left(report.not_checked, paint)
     return [*lines, "", _last(verdict, report.verdict, report.findings)]
 
 
@@ -102,7 +102,7 @@ def capacity(report: CapacityReport, verdict: Exit, paint: Painter) -> list[str]
         lines.append(f"  {agree}")
     lines += [f"  - {safe(point)}" for point in report.differences]
     lines += _grouped(report.findings, report.state_dir, paint)
-    lines += _left(report.not_checked, paint)
+    lines += left(report.not_checked, paint)
     return [*lines, "", _last(verdict, report.verdict, report.findings)]
 
 
@@ -305,7 +305,7 @@ def _grouped(findings: Iterable[Finding], base: str, paint: Painter) -> list[str
     ):
         severity = several[0].severity
         count = f" ({len(several)})" if len(several) > 1 else ""
-        lines.append(f"  {paint(_STYLES[severity], severity)} {code}{count}: {CODES[code].meaning}")
+        lines.append(f"  {paint(STYLES[severity], severity)} {code}{count}: {CODES[code].meaning}")
         for found in several[:_SHOWN]:
             place = safe((found.path or "").removeprefix(base).lstrip("/"), 200)
             at = f" [byte {found.start:,}]" if found.start is not None else ""
@@ -315,10 +315,11 @@ def _grouped(findings: Iterable[Finding], base: str, paint: Painter) -> list[str
     return lines
 
 
-def _left(left: tuple[NotChecked, ...], paint: Painter) -> list[str]:
-    if not left:
+def left(points: tuple[NotChecked, ...], paint: Painter) -> list[str]:
+    """What was not checked, and why."""
+    if not points:
         return []
-    return ["", paint("strong", "Not checked"), *(f"  - {safe(one.what)}: {safe(one.why)}" for one in left)]
+    return ["", paint("strong", "Not checked"), *(f"  - {safe(one.what)}: {safe(one.why)}" for one in points)]
 
 
 def _last(exit_code: Exit, verdict: Verdict, findings: Iterable[Finding]) -> str:
