@@ -8,18 +8,16 @@ Where some process keeps its descriptors to itself, the starter's listener is ta
 run at all; where the starters themselves do (no root), there is no answer. What stands behind a proxy is not looked at.
 """
 
-from symbi_recover.read.daemon.listener import Pids
+from symbi_recover.read.daemon.listener import ENGINE, INIT, Pids
 from symbi_recover.read.daemon.peer import holds_socket
 from symbi_recover.read.daemon.sockets import NoListener, ask_listener
 from symbi_recover.read.evidence.host import sees_whole_host
 from symbi_recover.read.evidence.kernel import PROC, CannotKnow, Why
 from symbi_recover.read.evidence.processes import ProcessStat, list_pids, read_identity
 
-INIT = 1
 ASLEEP = "no engine serves it, and a question would start one"
 _ACTIVATORS = frozenset({b"systemd", b"systemd-socket-", b"init", b"dinit", b"xinetd", b"inetd"})
 """Names of commands that listen for services which do not run yet, as the kernel cuts them at 15 bytes."""
-_ENGINE = b"dockerd"
 
 
 def waits_for_start(
@@ -58,7 +56,7 @@ def engine_runs(*, pids: Pids = list_pids, proc: str = PROC) -> bool:
     if isinstance(numbers, CannotKnow):
         return False
     stats = (read_identity(pid, proc) for pid in numbers)
-    return any(isinstance(one, ProcessStat) and one.command == _ENGINE and not one.ended for one in stats)
+    return any(isinstance(one, ProcessStat) and one.command == ENGINE and not one.ended for one in stats)
 
 
 def _starts_services(pid: int, init: int, proc: str) -> bool:

@@ -28,8 +28,10 @@ from symbi_recover.read.evidence.processes import (
     read_identity,
 )
 
-_INIT = 1
-_ENGINE = b"dockerd"
+INIT = 1
+"""The process that owns the listeners of socket activation, on a whole host."""
+ENGINE = b"dockerd"
+"""The name of an engine's program."""
 Pids = Callable[[str], tuple[int, ...] | CannotKnow]
 
 
@@ -54,7 +56,7 @@ class Listener(Struct, frozen=True, kw_only=True):
 
 
 def find_engine(
-    path: str, owner_pid: int | None, proc: str = PROC, *, pids: Pids = list_pids, init: int = _INIT
+    path: str, owner_pid: int | None, proc: str = PROC, *, pids: Pids = list_pids, init: int = INIT
 ) -> Listener:
     """Find the engine behind a socket. Nothing here raises for what the host shows.
 
@@ -157,7 +159,7 @@ def _name(seen: Observation) -> bytes:
 
 
 def _is_engine(program: bytes) -> bool:
-    return program.rpartition(b"/")[2] == _ENGINE
+    return program.rpartition(b"/")[2] == ENGINE
 
 
 def _shown(program: bytes | None) -> str:

@@ -8,14 +8,13 @@ import socket
 import time
 from typing import Protocol
 
+from symbi_recover.read.daemon.listener import INIT
 from symbi_recover.read.evidence import clock, host
 from symbi_recover.read.evidence.clock import BirthTime, ClockState, StartTime
 from symbi_recover.read.evidence.host import own_view
 from symbi_recover.read.evidence.kernel import PROC, CannotKnow
 from symbi_recover.read.evidence.mounts import judge_proc, read_mounts
 from symbi_recover.read.evidence.processes import list_pids
-
-INIT = 1
 
 
 class Host(Protocol):
