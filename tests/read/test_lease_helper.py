@@ -79,6 +79,7 @@ def test_files_and_helper_agree(place: Path) -> None:
     with helper_double(place, snapshot=answer_for(place)) as double:
         report = examine(place)
         double.assert_only_questions()
+        double.wait_for_requests(1)
         assert [one["operation"] for one in double.requests] == ["inspect"]
     assert report.answered is not None
     assert report.differences == ()
@@ -192,6 +193,7 @@ def test_full_admission_is_said(place: Path) -> None:
 def test_the_request_is_what_the_protocol_asks_for(place: Path) -> None:
     with helper_double(place, snapshot=answer_for(place)) as double:
         ask_capacity(str(place), uid=UID)
+        double.wait_for_requests(1)
         (request,) = double.requests
     assert request == {
         "operation": "inspect",

@@ -208,9 +208,11 @@ def _insufficient(e: Evidence) -> Iterator[str]:
 
 
 def _short(e: Evidence, *, anchor: bool, flush: bool) -> Iterator[str]:
-    """Anchor without flush (T10), or neither (T7 to T9)."""
+    """Anchor without flush (T10), flush without anchor (T11), or neither (T7 to T9)."""
     if anchor and not flush:
         yield "flush_missing"
+    if flush and not e.scans:
+        yield "client_scan_unreliable"
     if anchor or flush:
         return
     if e.fence.state == "unbroken":
