@@ -13,8 +13,9 @@ from symbi_recover.core.claims import STORE_BYTE_LIMIT, STORE_ENTRY_LIMIT
 from symbi_recover.core.codes import finding
 from symbi_recover.core.findings import Finding
 from symbi_recover.read.evidence.locate import GOVERNED, STORE_LOCK
-from symbi_recover.read.evidence.opener import FileFacts, examining, facts_of
+from symbi_recover.read.evidence.opener import FOLDER_FLAGS, FileFacts, examining, facts_of
 from symbi_recover.read.evidence.store import InvocationStore, shown
+from symbi_recover.wire.intent import CANDIDATE_PREFIX
 
 _NAMES = re.compile(
     r"(?P<claim>[0-9a-f]{64})\.jsonl|(?P<resolution>[0-9a-f]{64})\.resolved\.json|"
@@ -109,11 +110,7 @@ def _capacity(path: str, count: int, size: int) -> list[Finding]:
 def list_journals(store: InvocationStore) -> frozenset[str]:
     """The names of run journals in the project; none where the folder cannot be listed or is no real folder."""
     try:
-        folder = os.open(
-            GOVERNED,
-            os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK,
-            dir_fd=store.symbiont,
-        )
+        folder = os.open(GOVERNED, FOLDER_FLAGS, dir_fd=store.symbiont)
     except OSError:
         return frozenset()
     try:
@@ -131,6 +128,6 @@ def candidates_in(folder: str) -> frozenset[str]:
         if not stat.S_ISDIR(status.st_mode):
             return frozenset()
         with os.scandir(folder) as entries:
-            return frozenset(entry.name for entry in entries if entry.name.startswith(".symbi-publish-"))
+            return frozenset(entry.name for entry in entries if entry.name.startswith(CANDIDATE_PREFIX))
     except (OSError, ValueError):
         return frozenset()

@@ -20,7 +20,7 @@ from symbi_recover.core.claims import Resolution
 from symbi_recover.core.errors import RecoverError, RefusedError
 from symbi_recover.core.scalars import UUID
 from symbi_recover.core.schedules import FROZEN_LIMIT, FrozenOccurrence, OccurrenceState
-from symbi_recover.read.evidence.opener import system_text
+from symbi_recover.read.evidence.opener import FOLDER_FLAGS, system_text
 from symbi_recover.read.evidence.store import FOLDER_RULE, InvocationStore
 from symbi_recover.read.invocation import inspect_invocation
 from symbi_recover.wire import canonical, cron, timestamp
@@ -36,7 +36,6 @@ OWNING = "Resolution saved; cron store ownership check failed: "
 UPDATING = "Resolution saved; cron history update failed, repeat this same review: "
 _LEGACY_ERROR = "legacy run has no durable invocation identity; inspect original effects before retry"
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 _OPEN_TIMEOUT = 5.0
 _BUSY_MS = 2000
 
@@ -170,7 +169,7 @@ def _check_protection(path: str) -> None:
             )
     for target, flags in (
         (path, _OPEN),
-        (os.path.dirname(path), _FOLDER),
+        (os.path.dirname(path), FOLDER_FLAGS),
     ):
         descriptor = os.open(target, flags)
         try:
@@ -338,7 +337,7 @@ def _reconcile(
 def _make_durable(database: "Connection", path: str) -> None:
     """Bring the log into the database and sync the folder, whose failure SQLite passes over when it makes a log."""
     database.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
-    descriptor = os.open(os.path.dirname(path), _FOLDER)
+    descriptor = os.open(os.path.dirname(path), FOLDER_FLAGS)
     try:
         sync_folder(descriptor)
     finally:

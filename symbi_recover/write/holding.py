@@ -18,11 +18,11 @@ from contextlib import suppress
 
 from symbi_recover.core.values import PublicationIntent
 from symbi_recover.read.evidence.locate import lstat_at
+from symbi_recover.read.evidence.opener import FOLDER_FLAGS
 from symbi_recover.wire.intent import HELD_NAME, HOLDING_PREFIX
 from symbi_recover.write.atomic import rename_no_replace, sync_folder
 
 HELD = HELD_NAME
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class OtherFileError(Exception):
@@ -62,7 +62,7 @@ class Holding:
             OSError: as the system answers.
         """
         try:
-            self._folder = os.open(self.name, _FOLDER, dir_fd=self.parent)
+            self._folder = os.open(self.name, FOLDER_FLAGS, dir_fd=self.parent)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR):
                 return False
@@ -81,7 +81,7 @@ class Holding:
         """
         os.mkdir(self.name, 0o700, dir_fd=self.parent)
         try:
-            self._folder = os.open(self.name, _FOLDER, dir_fd=self.parent)
+            self._folder = os.open(self.name, FOLDER_FLAGS, dir_fd=self.parent)
         except OSError:
             with suppress(OSError):
                 os.rmdir(self.name, dir_fd=self.parent)

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from symbi_recover.core.errors import RefusedError, UnexaminedError
 from symbi_recover.read.evidence.locate import GOVERNED, INVOCATIONS, STORE_LOCK, SYMBIONT, lstat_at
-from symbi_recover.read.evidence.opener import OpenedFile, examining
+from symbi_recover.read.evidence.opener import FILE_FLAGS, FOLDER_FLAGS, OpenedFile, examining
 from symbi_recover.read.evidence.store import shown
 from symbi_recover.write.atomic import changing, make_folders, publish, sync_folder
 from symbi_recover.write.sign import AUDIT_KEY, SEED_BYTES, Signer
@@ -28,8 +28,6 @@ KEY_NAME = "operator.key"
 PUBLIC_NAME = "operator.pub"
 _MARKS = (STORE_LOCK, "supervisor.lock", AUDIT_KEY)
 """Names that only folders of evidence hold."""
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _KEY_FILE_LIMIT = 65_536
 
 
@@ -64,7 +62,7 @@ def open_home(path: str, *, create: bool) -> Iterator[int]:
             detail=f"its owner is {status.st_uid}, its mode {stat.S_IMODE(status.st_mode):04o}",
         )
     with examining(path):
-        descriptor = os.open(path, _FOLDER)
+        descriptor = os.open(path, FOLDER_FLAGS)
     try:
         yield descriptor
     finally:
@@ -106,7 +104,7 @@ def signer_of(folder: int, home: str) -> Signer | None:
         return None
     path = f"{home}/{KEY_NAME}"
     with examining(path):
-        file = OpenedFile(path, os.open(KEY_NAME, _FILE, dir_fd=folder))
+        file = OpenedFile(path, os.open(KEY_NAME, FILE_FLAGS, dir_fd=folder))
     with file:
         seed = file.read(SEED_BYTES)
         if not file.facts.private or file.facts.size != SEED_BYTES or len(seed) != SEED_BYTES:
@@ -171,7 +169,7 @@ def _note_public(folder: int, home: str, signer: Signer) -> None:
         if lstat_at(PUBLIC_NAME, folder) is None:
             publish(folder, home, PUBLIC_NAME, text)
     with examining(path):
-        file = OpenedFile(path, os.open(PUBLIC_NAME, _FILE, dir_fd=folder))
+        file = OpenedFile(path, os.open(PUBLIC_NAME, FILE_FLAGS, dir_fd=folder))
     with file:
         if file.facts.kind != "file" or file.read(len(text)) != text:
             raise RefusedError("operator_key_exists", "another public key is noted here", path=path)

@@ -10,13 +10,11 @@ from nacl.bindings import crypto_sign, crypto_sign_BYTES, crypto_sign_seed_keypa
 
 from symbi_recover.core.errors import RefusedError
 from symbi_recover.read.evidence.locate import GOVERNED, lstat_at
-from symbi_recover.read.evidence.opener import OpenedFile, examining, facts_of
+from symbi_recover.read.evidence.opener import FILE_FLAGS, FOLDER_FLAGS, OpenedFile, examining, facts_of
 from symbi_recover.read.evidence.store import FOLDER_RULE, InvocationStore, shown
 
 SEED_BYTES = 32
 AUDIT_KEY = "audit-signing.key"
-_KEY_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Signer:
@@ -45,13 +43,13 @@ def audit_signer(store: InvocationStore, public_key: str, *, absent: str) -> Sig
     """
     path = f"{store.governed_path}/{AUDIT_KEY}"
     with examining(store.governed_path):
-        folder = os.open(GOVERNED, _FOLDER_FLAGS, dir_fd=store.symbiont)
+        folder = os.open(GOVERNED, FOLDER_FLAGS, dir_fd=store.symbiont)
     try:
         _check_folder(folder, store.governed_path)
         if lstat_at(AUDIT_KEY, folder) is None:
             raise RefusedError("audit_key_missing", absent, path=path)
         with examining(path):
-            file = OpenedFile(path, os.open(AUDIT_KEY, _KEY_FLAGS, dir_fd=folder))
+            file = OpenedFile(path, os.open(AUDIT_KEY, FILE_FLAGS, dir_fd=folder))
         with file:
             seed = file.read(SEED_BYTES)
             if not file.facts.private or file.facts.size != SEED_BYTES or len(seed) != SEED_BYTES:

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from symbi_recover.core.errors import MisuseError, RefusedError
-from symbi_recover.read.evidence.opener import system_text
+from symbi_recover.read.evidence.opener import FOLDER_FLAGS, system_text
 from symbi_recover.read.trust import TrustEntry, dump, load
 from symbi_recover.write.atomic import make_folders, sync_folder, write_all
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 Entries = tuple[TrustEntry, ...]
@@ -70,7 +69,7 @@ def _change(path: str, change: Callable[[Entries], Entries]) -> bool:
 
 @contextmanager
 def _locked(path: str) -> Iterator[int]:
-    folder = os.open(path, _FOLDER)
+    folder = os.open(path, FOLDER_FLAGS)
     try:
         status = os.fstat(folder)
         if status.st_uid != os.geteuid() or status.st_mode & 0o022:

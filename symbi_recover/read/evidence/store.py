@@ -27,14 +27,20 @@ from symbi_recover.read.evidence.locate import (
 )
 from symbi_recover.read.evidence.locks import LockAnswer, LockState, ask_lock
 from symbi_recover.read.evidence.lockwatch import LockWatch
-from symbi_recover.read.evidence.opener import FILE_FLAGS, FileFacts, OpenedFile, examining, system_text
+from symbi_recover.read.evidence.opener import (
+    FILE_FLAGS,
+    FOLDER_FLAGS,
+    FileFacts,
+    OpenedFile,
+    examining,
+    system_text,
+)
 
 _PATIENCE = 2.0
 _POLL = 0.01
 _REPLACED = 3
 """Times to open a name again when another file took it in between."""
 _PATH_ONLY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _HELD = (LockState.HELD, LockState.PROBABLE)
 
 FILE_RULE = "invocation file must be private, runtime-owned, have one link and be bounded"
@@ -102,7 +108,7 @@ class InvocationStore:
                 raise absent
             if not _is_private_folder(status):
                 raise RefusedError("store_not_private", FOLDER_RULE, path=self.path)
-            folder = os.open(INVOCATIONS, _FOLDER, dir_fd=symbiont)
+            folder = os.open(INVOCATIONS, FOLDER_FLAGS, dir_fd=symbiont)
             stack.callback(os.close, folder)
         return symbiont, folder
 
