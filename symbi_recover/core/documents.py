@@ -3,11 +3,12 @@
 Reports and evidence that other modules describe are not repeated here. Members are in the order of the document.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from symbi_recover.core.claims import FileRecovery, PublicationState, Record, Resolution, Snapshot, Status
+from symbi_recover.core.errors import Failure
 from symbi_recover.core.events import Payload
 from symbi_recover.core.findings import NotChecked, Severity
 from symbi_recover.core.report import RecoveryReport
@@ -51,20 +52,6 @@ class InspectedPublication(Struct, frozen=True, kw_only=True):
     publication: PublicationIntent
     state: PublicationState
     recovery: FileRecovery | None
-
-
-class Failure(Struct, frozen=True, kw_only=True):
-    """What a command prints instead of its document when it could not do its work and JSON was asked for."""
-
-    schema: str = "symbi-recover/failure.v1"
-    ok: Literal[False] = False
-    code: str
-    message: str
-    path: str | None
-    record: int | None
-    offset: int | None
-    detail: str | None
-    next: str
 
 
 class ShownLine(Struct, frozen=True, kw_only=True):

@@ -5,7 +5,9 @@ is a `Finding`; only the runtime-compatible commands, whose contract is to stop 
 finding into a failure.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+from msgspec import Struct
 
 from symbi_recover.core.exits import Exit
 
@@ -73,3 +75,17 @@ class DefectError(RecoverError):
     """This program did what it must not do; nothing is said about the evidence."""
 
     exit = Exit.DEFECT
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """What a command prints instead of its document when it could not do its work and JSON was asked for."""
+
+    schema: str = "symbi-recover/failure.v1"
+    ok: Literal[False] = False
+    code: str
+    message: str
+    path: str | None
+    record: int | None
+    offset: int | None
+    detail: str | None
+    next: str

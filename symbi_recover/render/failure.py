@@ -1,9 +1,7 @@
 """Renders a failure: one sentence, where, a stable code, the next step."""
 
-from typing import Any
-
 from symbi_recover.core.codes import CODES
-from symbi_recover.core.errors import RecoverError
+from symbi_recover.core.errors import Failure, RecoverError
 from symbi_recover.core.refusals import JournalRefusedError
 from symbi_recover.render.safe import safe
 
@@ -43,16 +41,14 @@ def lines(error: RecoverError, prefix: str = "") -> list[str]:
     return shown
 
 
-def document(error: RecoverError) -> dict[str, Any]:
+def document(error: RecoverError) -> Failure:
     """The failure as data, for commands that were asked for JSON."""
-    return {
-        "schema": "symbi-recover/failure.v1",
-        "ok": False,
-        "code": error.code,
-        "message": error.message,
-        "path": error.path,
-        "record": error.record,
-        "offset": error.offset,
-        "detail": error.detail,
-        "next": next_step(error),
-    }
+    return Failure(
+        code=error.code,
+        message=error.message,
+        path=error.path,
+        record=error.record,
+        offset=error.offset,
+        detail=error.detail,
+        next=next_step(error),
+    )

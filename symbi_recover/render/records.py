@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
+from symbi_recover.core.documents import ShownLine
 from symbi_recover.core.shapes import Variant
 from symbi_recover.render.colour import Painter
 from symbi_recover.render.safe import safe
@@ -38,22 +39,22 @@ def _checks(shown: Any, paint: Painter) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def document(shown: Any) -> dict[str, Any]:
-    """One record as data; the payload is what the signed bytes say, all else is ours."""
+def document(shown: Any) -> ShownLine:
+    """One record as data."""
     readable = shown.record is not None
-    return {
-        "line": shown.line,
-        "start": shown.start,
-        "end": shown.end,
-        "sha256": shown.sha256,
-        "complete": shown.complete,
-        "problem": shown.problem,
-        "signature_holds": shown.signature_holds,
-        "linked": shown.linked,
-        "event": type(shown.event).__name__ if readable else None,
-        "payload": Raw(shown.payload) if readable else None,
-        "text": None if readable else _text(shown.payload),
-    }
+    return ShownLine(
+        line=shown.line,
+        start=shown.start,
+        end=shown.end,
+        sha256=shown.sha256,
+        complete=shown.complete,
+        problem=shown.problem,
+        signature_holds=shown.signature_holds,
+        linked=shown.linked,
+        event=type(shown.event).__name__ if readable else None,
+        payload=Raw(shown.payload) if readable else None,
+        text=None if readable else _text(shown.payload),
+    )
 
 
 def _text(data: bytes) -> str:

@@ -7,6 +7,7 @@ import click
 from symbi_recover.cli.env import Environment
 from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
 from symbi_recover.cli.reading.trusting import key_words
+from symbi_recover.core.documents import ShownLines
 from symbi_recover.core.errors import UnexaminedError
 from symbi_recover.core.exits import Exit, worst
 from symbi_recover.read.evidence.opener import OpenedFile
@@ -70,8 +71,7 @@ def show_command(
     if form == "jsonl":
         return environment.deliver_json_lines(verdict, map(as_records.document, shown))
     if form == "json":
-        rows = [as_records.document(record) for record in shown]
-        return environment.deliver_json(verdict, {"schema": "symbi-recover/audit-show.v1", "records": rows})
+        return environment.deliver_json(verdict, ShownLines(records=tuple(map(as_records.document, shown))))
     return environment.deliver(verdict, _readable(environment, shown, journal, key_text))
 
 

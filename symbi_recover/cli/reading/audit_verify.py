@@ -1,7 +1,6 @@
 """`audit verify`: many journals, strictly."""
 
 import re
-from typing import Any
 
 import click
 from msgspec import Struct
@@ -17,7 +16,7 @@ from symbi_recover.cli.options import (
 )
 from symbi_recover.cli.reading.journals import next_step, processors
 from symbi_recover.cli.reading.trusting import key_words, keys_for, trust_option
-from symbi_recover.core.errors import MisuseError, RecoverError
+from symbi_recover.core.errors import Failure, MisuseError, RecoverError
 from symbi_recover.core.exits import Exit, worst
 from symbi_recover.core.report import JournalReport
 from symbi_recover.read import inspection
@@ -41,7 +40,7 @@ class VerifiedFile(Struct, frozen=True, kw_only=True):
 
     exit: int
     report: JournalReport | None = None
-    failure: dict[str, Any] | None = None
+    failure: Failure | None = None
 
 
 @click.command(
