@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from symbi_recover.core.claims import Inspection, PublicationState, Review, Status
+from symbi_recover.core.claims import SCHEDULER_SCOPE, Inspection, PublicationState, Review, Status
 from symbi_recover.core.errors import RecoverError
 from symbi_recover.core.plan import Plan
 from symbi_recover.core.report import RecoveryReport
 from symbi_recover.core.values import PublicationIntent
+from symbi_recover.core.words import counted, noun_for
 from symbi_recover.read.evidence.locate import resolution_name
 from symbi_recover.read.evidence.store import InvocationStore
 from symbi_recover.read.publication import FileInspection
@@ -48,7 +49,10 @@ def reconciliation(store: InvocationStore, inspection: Inspection, review: Revie
     unknown = 0 if inspection.recovery is None else len(inspection.recovery.unknown_effects)
     warnings = [*publication_warnings(inspection.recovery)]
     if unknown:
-        warnings.append(f"{unknown} effects have no signed outcome; see `invocation inspect`")
+        warnings.append(
+            f"{counted(unknown, 'effect')} {noun_for(unknown, 'has', 'have')} no signed outcome; "
+            "see `invocation inspect`"
+        )
     return Plan(
         command="invocation reconcile",
         subject={"project": store.project, "scope": snapshot.scope, "id": str(snapshot.id)},
@@ -58,7 +62,7 @@ def reconciliation(store: InvocationStore, inspection: Inspection, review: Revie
             f"publish {store.path}/{resolution_name(snapshot.scope, snapshot.id)}",
             *(
                 ("mark the occurrence reconciled in the schedule database, and pause its job",)
-                if snapshot.scope == "scheduler:v1"
+                if snapshot.scope == SCHEDULER_SCOPE
                 else ()
             ),
         ),
