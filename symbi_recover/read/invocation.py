@@ -25,7 +25,7 @@ from symbi_recover.core.scalars import UUID
 from symbi_recover.read.evidence.locate import claim_name, lstat_at, resolution_name
 from symbi_recover.read.evidence.locks import LockState
 from symbi_recover.read.evidence.opener import FileFacts, OpenedFile
-from symbi_recover.read.evidence.store import InvocationStore, holders, is_held
+from symbi_recover.read.evidence.store import STILL_OWNED, InvocationStore, holders, is_held
 from symbi_recover.read.trust import Trusted, key_used
 from symbi_recover.read.verify.claim import (
     CLAIM_INCOMPLETE,
@@ -235,7 +235,7 @@ class _Reading:
         if is_held(answer):
             raise RefusedError(
                 "claim_live",
-                "invocation is still owned; reconciliation refused",
+                STILL_OWNED,
                 path=self.file.path,
                 detail=holders(answer),
             )

@@ -24,7 +24,7 @@ from symbi_recover.read.evidence.locate import STORE_LOCK, claim_name, lstat_at
 from symbi_recover.read.evidence.locks import ask_lock
 from symbi_recover.read.evidence.mounts import Locality, Mount, mount_of_descriptor
 from symbi_recover.read.evidence.opener import FileFacts, OpenedFile, examining, system_text
-from symbi_recover.read.evidence.store import InvocationStore, holders
+from symbi_recover.read.evidence.store import STILL_OWNED, STORE_BUSY, InvocationStore, holders
 
 PATIENCE = 2.0
 POLL = 0.01
@@ -32,8 +32,6 @@ ANSWER = 10.0
 """Seconds in which the system must answer one attempt to lock."""
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _HELD = (errno.EWOULDBLOCK, errno.EAGAIN)
-STORE_BUSY = "invocation store busy; retry with the same ID"
-STILL_OWNED = "invocation is still owned; reconciliation refused"
 
 
 def refuse_network(descriptor: int, path: str) -> None:

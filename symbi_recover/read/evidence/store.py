@@ -47,6 +47,8 @@ FILE_RULE = "invocation file must be private, runtime-owned, have one link and b
 FOLDER_RULE = "journal directory must be private and runtime-owned"
 JOURNAL_RULE = "invocation journal must be private, runtime-owned and singly linked"
 STORE_ABSENT = "invocation store does not exist"
+STORE_BUSY = "invocation store busy; retry with the same ID"
+STILL_OWNED = "invocation is still owned; reconciliation refused"
 
 
 def resolve_project(path: str) -> str:
@@ -199,7 +201,7 @@ class InvocationStore:
                 if time.monotonic() >= end:
                     raise RefusedError(
                         "store_busy",
-                        "invocation store busy; retry with the same ID",
+                        STORE_BUSY,
                         path=file.path,
                         detail=holders(answer),
                     )
