@@ -16,6 +16,8 @@ from symbi_recover.core.shapes import Strict, Variant
 LEDGER_PREFIX = b"symbi-recover-operator-ledger:v1\n"
 """Stands before every signed payload, so that no signature of a ledger is one of anything else."""
 LEDGER_NAME = "ledger.jsonl"
+PUBLIC_NAME = "operator.pub"
+"""The file beside a ledger that holds the operator's public key."""
 LEDGER_LIMIT = 1 << 26
 LINE_LIMIT = 1 << 20
 TORN_MARK = b"#torn\n"

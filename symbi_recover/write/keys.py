@@ -18,6 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from symbi_recover.core.errors import RefusedError, UnexaminedError
+from symbi_recover.core.ledger import PUBLIC_NAME
 from symbi_recover.read.evidence.locate import GOVERNED, INVOCATIONS, STORE_LOCK, SYMBIONT, lstat_at
 from symbi_recover.read.evidence.opener import FILE_FLAGS, FOLDER_FLAGS, OpenedFile, examining
 from symbi_recover.read.evidence.store import shown
@@ -25,7 +26,6 @@ from symbi_recover.write.atomic import changing, make_folders, publish, sync_fol
 from symbi_recover.write.sign import AUDIT_KEY, SEED_BYTES, Signer
 
 KEY_NAME = "operator.key"
-PUBLIC_NAME = "operator.pub"
 _MARKS = (STORE_LOCK, "supervisor.lock", AUDIT_KEY)
 """Names that only folders of evidence hold."""
 _KEY_FILE_LIMIT = 65_536

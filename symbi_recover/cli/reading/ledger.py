@@ -10,14 +10,13 @@ from symbi_recover.cli.options import StrictCommand, display_options, format_opt
 from symbi_recover.core.errors import MisuseError
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.findings import Severity
-from symbi_recover.core.ledger import LEDGER_NAME, LedgerReport
+from symbi_recover.core.ledger import LEDGER_NAME, PUBLIC_NAME, LedgerReport
 from symbi_recover.core.report import KeyUsed
 from symbi_recover.read import ledger
 from symbi_recover.read.keys import public_key as read_key
 from symbi_recover.render import ledger as render
 
 _HEAD = re.compile(r"([0-9]{1,10}):([0-9a-f]{64})")
-_PUBLIC_NAME = "operator.pub"
 
 
 def ledger_options(function: click.decorators.FC) -> click.decorators.FC:
@@ -87,8 +86,8 @@ def _report(file: str | None, public_key: str | None, expect_head: str | None) -
     key = None
     if public_key is not None:
         key = KeyUsed(read_key(public_key).hex(), "given")
-    elif file is None and os.path.lexists(os.path.join(operator_home(), _PUBLIC_NAME)):
-        key = KeyUsed(read_key("@" + os.path.join(operator_home(), _PUBLIC_NAME)).hex(), "trust file")
+    elif file is None and os.path.lexists(os.path.join(operator_home(), PUBLIC_NAME)):
+        key = KeyUsed(read_key("@" + os.path.join(operator_home(), PUBLIC_NAME)).hex(), "trust file")
     return ledger.judge(ledger.load(path), path, key=key, expected_head=head)
 
 
