@@ -35,7 +35,7 @@ from symbi_recover.core.ledger import (
 )
 from symbi_recover.core.report import KeyUsed
 from symbi_recover.read import ledger as reader
-from symbi_recover.read.evidence.locate import lstat_at
+from symbi_recover.read.evidence.locate import lstat_at, readable
 from symbi_recover.read.evidence.opener import OpenedFile, examining
 from symbi_recover.read.evidence.store import shown
 from symbi_recover.wire import ledger as wire
@@ -260,4 +260,4 @@ def recorder(home: str, clock: Clock, *, wanted: bool) -> Recorder:
 
 def plain(text: str) -> str:
     """Text that can be written as UTF-8, of bounded length."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")[:_TEXT]
+    return readable(text)[:_TEXT]

@@ -6,6 +6,7 @@ from symbi_recover.cli.env import Environment, operator_home
 from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
 from symbi_recover.core.acts import OperatorKey
 from symbi_recover.core.exits import Exit
+from symbi_recover.read.evidence.locate import readable
 from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.render.safe import safe
 from symbi_recover.wire import canonical
@@ -25,7 +26,7 @@ def _deliver(environment: Environment, chosen: str, key: bytes, path: str, creat
         shown = OperatorKey(
             public_key=key.hex(),
             fingerprint=keys.fingerprint(key),
-            path=path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"),
+            path=readable(path),
             created=created,
         )
         return environment.deliver(Exit.OK, canonical.pretty(shown))
