@@ -343,3 +343,22 @@ def test_what_a_resolution_makes_impossible_is_said(tmp_path: Path) -> None:
     assert len(done.given_up) == 1
     assert publication.id in done.given_up[0]
     assert publication.candidate.exists()
+
+
+def test_a_temporary_file_that_vanishes_never_fails_a_finished_act(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from symbi_recover.read.evidence.store import InvocationStore
+    from symbi_recover.write.capacity import leftovers
+
+    invocation = interrupted(tmp_path)
+    with InvocationStore(str(invocation.project.root)) as store:
+        put(Path(store.path) / ".tmpAbCdEf", b"another writer's")
+
+        def vanished(*_: object, **__: object) -> None:
+            raise FileNotFoundError(2, "gone")
+
+        monkeypatch.setattr(os, "stat", vanished)
+        left = leftovers(store)
+        monkeypatch.undo()
+    assert left == (".tmpAbCdEf",)
