@@ -112,7 +112,7 @@ CODES: dict[str, Code] = {
         severity=_ATTENTION,
         meaning="The lease's container is there under another name.",
         why="Its label, and its id where one is recorded, are the lease's. A helper that looks by name does not see it.",
-        next="Give it its old name back, so that the helper finds it; or use `lease reconcile`.",
+        next="Give it its old name back, so that the helper finds it; where the record holds its id, `lease reconcile` removes it as it is.",
     ),
     "container_gone": Code(
         severity=_ATTENTION,
