@@ -76,12 +76,16 @@ def _without_lock(request: Request, lock: LockState, error: RecoverError) -> Ret
     snapshot, report = judged(request, request.path, ours=False)
     view, folder = record_of(request, snapshot, report)
     seen = examine(view, report, folder, request.asker(report.helper_uid))
+    local = why_not_local(report.state_dir)
+    details: dict[str, str] = {lock: f"{error.message}; {error.hint}" if error.hint else error.message}
+    if local is not None:
+        details["state_dir_not_local"] = local
     evidence = seen.evidence(
         lock=lock,
-        local=why_not_local(report.state_dir) is None,
+        local=local is None,
         confirmed=True,
         record_same=view.sha256 == request.confirm,
-        details={lock: f"{error.message}; {error.hint}" if error.hint else error.message},
+        details=details,
         **terms(request, view, ready=True),
     )
     return report_of(

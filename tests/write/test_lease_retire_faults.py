@@ -16,6 +16,7 @@ from tests.support.daemon_behaviours import (
     WrongLength,
     failure,
 )
+from tests.support.helper_double import helper_double
 from tests.write.lease_rig import OWNED, Retire, codes, rig
 
 NAME = f"symbi-{OWNED}"
@@ -91,6 +92,15 @@ def test_no_fence_is_made_under_a_note_that_another_command_holds(world, monkeyp
         assert_kept(world, world.retire(4), "fence_failed")
     assert not world.double.asked("POST")
     assert_heals(world)
+
+
+def test_beside_a_helper_the_file_system_is_still_named(world, monkeypatch):
+    kind = "its file system is of type nfs4"
+    monkeypatch.setattr("symbi_recover.write.retire.why_not_local", lambda _: kind)
+    with helper_double(world.made.store):
+        document = world.retire(4)
+    assert_kept(world, document, "supervisor_running", "state_dir_not_local")
+    assert kind in {one["message"] for one in document["report"]["decision"]["findings"]}
 
 
 @pytest.mark.parametrize("fault", ["500", "503", "silent", "half", "no json", "nothing"])
