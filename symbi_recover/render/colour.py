@@ -1,5 +1,14 @@
 """Colour for terminals; it never carries meaning alone."""
 
+from symbi_recover.core.findings import Severity
+
+STYLES = {
+    Severity.REFUSED: "bad",
+    Severity.ATTENTION: "attention",
+    Severity.REMARK: "strong",
+    Severity.INFO: "faint",
+}
+"""The style of each severity, the gravest first."""
 _CODES = {"good": "32", "attention": "33", "bad": "31", "strong": "1", "faint": "2"}
 
 

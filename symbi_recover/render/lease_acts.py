@@ -16,8 +16,8 @@ from symbi_recover.core.retirement import (
 )
 from symbi_recover.core.witness import Scan
 from symbi_recover.core.words import counted
-from symbi_recover.render.colour import Painter
-from symbi_recover.render.leases import STYLES, helper, left
+from symbi_recover.render.colour import STYLES, Painter
+from symbi_recover.render.leases import helper, left
 from symbi_recover.render.safe import safe
 
 _ACTS = {

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from symbi_recover.core.codes import CODES
 from symbi_recover.core.exits import Exit
-from symbi_recover.core.findings import Finding, NotChecked, Severity
+from symbi_recover.core.findings import Finding, NotChecked
 from symbi_recover.core.leases import (
     Capacity,
     CapacityReport,
@@ -21,7 +21,7 @@ from symbi_recover.core.leases import (
     Verdict,
 )
 from symbi_recover.core.words import counted, noun_for
-from symbi_recover.render.colour import Painter
+from symbi_recover.render.colour import STYLES, Painter
 from symbi_recover.render.safe import safe
 
 _SHOWN = 30
@@ -31,12 +31,6 @@ _WORDS: dict[Verdict, tuple[str, str]] = {
     "blocked": ("bad", "BLOCKED"),
     "contradicted": ("bad", "CONTRADICTED"),
     "unexamined": ("bad", "NOT EXAMINED"),
-}
-STYLES = {
-    Severity.REFUSED: "bad",
-    Severity.ATTENTION: "attention",
-    Severity.REMARK: "strong",
-    Severity.INFO: "faint",
 }
 _ORDER = list(STYLES)
 

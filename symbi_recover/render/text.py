@@ -4,20 +4,14 @@ from collections import Counter
 
 from symbi_recover.core.codes import CODES
 from symbi_recover.core.exits import Exit
-from symbi_recover.core.findings import Finding, Severity
+from symbi_recover.core.findings import Finding
 from symbi_recover.core.report import Effect, JournalReport, RecoveryReport
 from symbi_recover.core.words import counted
 from symbi_recover.render import words
-from symbi_recover.render.colour import Painter
+from symbi_recover.render.colour import STYLES, Painter
 from symbi_recover.render.safe import safe
 
 _SHOWN_EFFECTS = 50
-_STYLE = {
-    Severity.INFO: "faint",
-    Severity.REMARK: "strong",
-    Severity.ATTENTION: "attention",
-    Severity.REFUSED: "bad",
-}
 _TOLD_ABOVE = frozenset({"run_incomplete", "tail_unauthenticated", "effects_unknown", "approvals_untracked"})
 _VERDICTS = {
     Exit.OK: ("good", "COMPLETE"),
@@ -59,7 +53,7 @@ def findings(found: tuple[Finding, ...], paint: Painter) -> list[str]:
     lines = ["", paint("strong", "Found")]
     for finding in found:
         lines.append(
-            f"  {paint(_STYLE[finding.severity], finding.severity)} {finding.code}: {_sentence(finding)}"
+            f"  {paint(STYLES[finding.severity], finding.severity)} {finding.code}: {_sentence(finding)}"
         )
         lines.append(f"      {safe(finding.message)}{_where(finding)}")
         if finding.expected is not None or finding.actual is not None:
