@@ -141,9 +141,6 @@ class OccurrenceState(StrEnum):
     RECONCILED = "reconciled"
 
 
-RECONCILABLE = (OccurrenceState.PREPARED, OccurrenceState.RUNNING, OccurrenceState.UNRESOLVED)
-
-
 class JobRow(Struct, frozen=True, kw_only=True):
     """One row of `cron_jobs`; words without the quotes that they have in the column."""
 

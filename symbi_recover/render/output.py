@@ -21,13 +21,10 @@ class Output:
         self.colour = colour
 
     @classmethod
-    def of_process(cls, colour: str = "auto") -> "Output":
-        """The process's own streams; `colour` is auto, always or never."""
-        wanted = colour == "always" or (
-            colour == "auto"
-            and is_terminal(sys.stdout)
-            and not os.environ.get("NO_COLOR")
-            and os.environ.get("TERM") != "dumb"
+    def of_process(cls) -> "Output":
+        """The process's own streams; in colour on a terminal that has it, unless NO_COLOR is set."""
+        wanted = (
+            is_terminal(sys.stdout) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         )
         return cls(getattr(sys.stdout, "buffer", None), getattr(sys.stderr, "buffer", None), colour=wanted)
 
