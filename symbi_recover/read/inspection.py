@@ -14,7 +14,14 @@ from symbi_recover.core.errors import RefusedError
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.findings import Finding, NotChecked, Severity
 from symbi_recover.core.refusals import JournalRefusedError
-from symbi_recover.core.report import JournalReport, KeyUsed, RecoveryReport
+from symbi_recover.core.report import (
+    DelegationIdentity,
+    FilePublicationIdentity,
+    JournalReport,
+    KeyUsed,
+    RecoveryReport,
+    SharedInferenceIdentity,
+)
 from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.read.verify.chain import Depth
 from symbi_recover.read.verify.diagnosis import refine
@@ -233,5 +240,5 @@ def _not_checked(question: Question, verified: VerifiedJournal) -> tuple[NotChec
 
 
 def _mentions_others(recovery: RecoveryReport) -> bool:
-    kinds = {type(effect.identity).__name__ for effect in recovery.effects}
-    return bool(kinds & {"DelegationIdentity", "FilePublicationIdentity", "SharedInferenceIdentity"})
+    naming = DelegationIdentity, FilePublicationIdentity, SharedInferenceIdentity
+    return any(isinstance(effect.identity, naming) for effect in recovery.effects)

@@ -8,6 +8,7 @@ A key that lies beside the evidence is never one of them.
 
 import os
 import re
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -50,8 +51,7 @@ class Trusted(Struct, frozen=True):
     """The keys to accept."""
 
     keys: frozenset[bytes]
-    source: str
-    """`given` or `trust file`."""
+    source: Literal["given", "trust file"]
 
 
 _DECODER = msgspec.json.Decoder(TrustEntry)
@@ -133,9 +133,7 @@ def decide(
 
 def key_used(key: bytes, trusted: Trusted | None) -> KeyUsed:
     """How a key came to be believed, for a report."""
-    if trusted is None:
-        return KeyUsed(key.hex(), "evidence")
-    return KeyUsed(key.hex(), "given" if trusted.source == "given" else "trust file")
+    return KeyUsed(key.hex(), "evidence" if trusted is None else trusted.source)
 
 
 def _unusable(what: str, path: str) -> MisuseError:
