@@ -11,7 +11,7 @@ def main() -> int:
 
         print(f"symbi-recover {__version__}")
         return 0
-    # One command is one short life over bounded data: looking for cycles would cost a third of a large inspection.
+    # One command is one short life over bounded data: the collector costs more than it frees (docs/adr/0005).
     gc.disable()
     try:
         from symbi_recover.cli.app import main as run  # noqa: PLC0415 -- late: click is heavy

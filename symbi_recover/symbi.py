@@ -1,4 +1,4 @@
-"""Entry point of `symbi`: the runtime's grammar for what this toolkit answers, the runtime for the rest (design 2).
+"""Entry point of `symbi`: the runtime's grammar for what this toolkit answers, the runtime for the rest.
 
 `symbi audit`, `symbi invocation` and `symbi lease` are answered here. Every other word is handed, unchanged, to the
 next `symbi` on PATH by exec, so that arguments, streams and exit code are its own.

@@ -79,5 +79,5 @@ class Environment:
 
 
 def operator_home() -> str:
-    """The folder of the operator's own files: `SYMBI_RECOVER_HOME`, else `~/.symbiont/operator` (design section 8)."""
+    """The folder of the operator's own files: `SYMBI_RECOVER_HOME`, else `~/.symbiont/operator`."""
     return os.environ.get("SYMBI_RECOVER_HOME") or os.path.expanduser("~/.symbiont/operator")
