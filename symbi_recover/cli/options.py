@@ -62,6 +62,12 @@ class StrictCommand(click.Command):
         super().format_epilog(ctx, formatter)
 
 
+class WritingCommand(StrictCommand):
+    """A command that changes something."""
+
+    writes = True
+
+
 class RuntimeCommand(StrictCommand):
     """A command that the runtime has too: three exit codes, and the runtime's words on failure."""
 

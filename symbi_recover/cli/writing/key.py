@@ -3,7 +3,13 @@
 import click
 
 from symbi_recover.cli.env import Environment, operator_home
-from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
+from symbi_recover.cli.options import (
+    StrictCommand,
+    WritingCommand,
+    display_options,
+    format_option,
+    pass_environment,
+)
 from symbi_recover.core.acts import OperatorKey
 from symbi_recover.core.exits import Exit
 from symbi_recover.read.evidence.locate import readable
@@ -13,12 +19,6 @@ from symbi_recover.wire import canonical
 from symbi_recover.write import keys
 
 _PASSPHRASE_LIMIT = 4096
-
-
-class WritingCommand(StrictCommand):
-    """A command that changes something."""
-
-    writes = True
 
 
 def _deliver(environment: Environment, chosen: str, key: bytes, path: str, created: bool | None) -> Exit:

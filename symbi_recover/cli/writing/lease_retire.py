@@ -5,9 +5,8 @@ import re
 import click
 
 from symbi_recover.cli.env import Environment, operator_home
-from symbi_recover.cli.options import display_options, format_option, pass_environment
+from symbi_recover.cli.options import WritingCommand, display_options, format_option, pass_environment
 from symbi_recover.cli.reading.lease import Question, deliver, need_canonical, store_options, store_words
-from symbi_recover.cli.writing.key import WritingCommand
 from symbi_recover.cli.writing.lease import CONFIRM, need_digest
 from symbi_recover.core.errors import MisuseError
 from symbi_recover.core.exits import Exit

@@ -4,6 +4,7 @@ import click
 
 from symbi_recover.cli.env import Environment
 from symbi_recover.cli.options import (
+    WritingCommand,
     canonical_uuid,
     display_options,
     format_option,
@@ -18,7 +19,6 @@ from symbi_recover.cli.reading.invocation import (
     trusted_keys,
 )
 from symbi_recover.cli.reading.trusting import key_words
-from symbi_recover.cli.writing.key import WritingCommand
 from symbi_recover.core.acts import ReviewDraft
 from symbi_recover.core.claims import Inspection, Outcome, Review
 from symbi_recover.core.errors import MisuseError

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from symbi_recover.cli.env import Environment, operator_home
-from symbi_recover.cli.options import StrictCommand, display_options, pass_environment
+from symbi_recover.cli.options import WritingCommand, display_options, pass_environment
 from symbi_recover.core.exits import Exit
 from symbi_recover.read.evidence.store import resolve_project
 from symbi_recover.read.keys import public_key as read_public_key
@@ -17,12 +17,6 @@ from symbi_recover.wire.timestamp import from_nanoseconds
 from symbi_recover.write import trust
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class WritingCommand(StrictCommand):
-    """A command that changes something."""
-
-    writes = True
 
 
 def _place_options(function: F) -> F:
