@@ -67,7 +67,7 @@ _STORE: dict[str, Code] = {
         _ATTENTION,
         "The invocation store holds an entry that blocks every write to it.",
         "A folder, a link, a file with several names, or one that is not private makes the runtime refuse new claims and receipts, without naming it.",
-        "Find out where the entry comes from, and move it out of the store.",
+        "Find out where the entry comes from. Move it out of the store, but never a claim or receipt: without its claim an invocation can be started again. `symbi-recover runbook show blocked-invocation-store` says how to put those right where they are.",
     ),
     "store_entry_unknown": _code(
         _REMARK,
@@ -154,7 +154,7 @@ _CLAIM: dict[str, Code] = {
         _REFUSED,
         "The public key that the claim names is not 64 hexadecimal digits.",
         "Without a key no record of the journal can be verified.",
-        "Take the key from where it was kept, and give it with `--public-key`.",
+        "Keep the claim, and look for an earlier copy of it. The journal alone can be verified by `audit inspect`, with the key that was kept.",
     ),
     "claim_key_from_evidence": _code(
         _REMARK,
