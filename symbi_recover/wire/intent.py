@@ -52,3 +52,5 @@ def check(intent: PublicationIntent) -> None:
         )
     if parts[-1] != intent.target_name:
         raise IntentError("publication_intent_invalid", _INVALID)
+    if not intent.parent_path.startswith("/"):
+        raise IntentError("publication_parent_relative", "host grant root must be absolute")

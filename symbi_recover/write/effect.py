@@ -112,8 +112,6 @@ def _parent(intent: PublicationIntent) -> Iterator[int]:
     path = intent.parent_path
     try:
         check(intent)
-        if not path.startswith("/"):
-            raise IntentError("publication_parent_relative", "host grant root must be absolute")  # noqa: TRY301
     except IntentError as error:
         raise RefusedError(error.code, error.message, path=path) from error
     with _walked(path, "publication_parent_unreachable") as parent:

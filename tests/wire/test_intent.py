@@ -39,6 +39,8 @@ def test_a_written_intent_is_good() -> None:
         ({"sha256": "ab" * 31}, INVALID),
         ({"sha256": "é" * 64}, INVALID),
         ({"target_name": "other.txt"}, INVALID),
+        ({"target_name": "other.txt", "parent_path": "srv"}, INVALID),
+        *(({"parent_path": path}, "host grant root must be absolute") for path in ("", "srv/data", "./srv")),
         ({"path": "{name}", "target_name": "{name}"}, "missing filesystem argument name"),
         *(
             ({"path": path}, PATH)

@@ -44,7 +44,6 @@ def judge_publication(intent: PublicationIntent) -> PublicationEvidence:
     """Judge a signed intent. Never raises for what lies on disk: `failure` is what ends the runtime's command."""
     try:
         check(intent)
-        _check_parent_path(intent)
         with walk(intent.parent_path) as parent:
             return _judge_names(intent, parent)
     except IntentError as error:
@@ -66,11 +65,6 @@ def judge_publication(intent: PublicationIntent) -> PublicationEvidence:
         target=None,
         failure=failure,
     )
-
-
-def _check_parent_path(intent: PublicationIntent) -> None:
-    if not intent.parent_path.startswith("/"):
-        raise IntentError("publication_parent_relative", "host grant root must be absolute")
 
 
 class _Names(NamedTuple):
