@@ -24,6 +24,7 @@ from symbi_recover.core.claims import Inspection, Outcome, Review
 from symbi_recover.core.errors import MisuseError
 from symbi_recover.core.exits import Exit
 from symbi_recover.read import proposal
+from symbi_recover.read.evidence.locate import readable
 from symbi_recover.read.evidence.store import InvocationStore, resolve_project
 from symbi_recover.read.invocation import inspect_invocation
 from symbi_recover.read.verify.claim import check_scope
@@ -105,13 +106,13 @@ def draft_review_command(
     warnings = proposal.publication_warnings(inspection.recovery)
     if chosen == "json":
         document = ReviewDraft(
-            review=_shown(path),
-            effects=None if beside is None else _shown(beside),
+            review=readable(path),
+            effects=None if beside is None else readable(beside),
             created=made[-1],
             snapshot_hash=review.snapshot_hash,
             missing=tuple(missing),
             warnings=warnings,
-            next=_shown(following),
+            next=readable(following),
         )
         return environment.deliver(Exit.OK, canonical.pretty(document))
     lines = [
@@ -122,10 +123,6 @@ def draft_review_command(
     lines += [f"warning  {safe(text)}" for text in warnings]
     lines += [f"missing  {text}" for text in missing]
     return environment.deliver(Exit.OK, [*lines, f"Verdict: drafted. Next: complete it, then {following}"])
-
-
-def _shown(value: str) -> str:
-    return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _missing(review: Review) -> list[str]:
