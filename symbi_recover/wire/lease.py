@@ -32,7 +32,7 @@ from symbi_recover.core.lease_records import (
 from symbi_recover.core.shapes import Strict
 from symbi_recover.wire import exact
 from symbi_recover.wire.lease_rules import Deviation, Fault, canonical_uuid, identity_faults, rule_faults
-from symbi_recover.wire.strictjson import JsonError, Scanner, number_value
+from symbi_recover.wire.strictjson import JsonError, Scanner
 
 T = TypeVar("T")
 
@@ -149,28 +149,11 @@ def _read(data: bytes, kind: type[T]) -> tuple[T | None, Fault | None, list[Devi
 def _is_json(data: bytes) -> bool:
     try:
         scanner = _LeaseScanner(data)
-        _content(scanner)
+        scanner.read_over()
         scanner.end()
     except JsonError:
         return False
     return True
-
-
-def _content(scanner: Scanner) -> None:
-    """Read any value in full and forget it: nesting, surrogates and number ranges count, repeated names do not."""
-    first = scanner.peek()
-    if first == b"{":
-        scanner.members(lambda _: _content(scanner))
-    elif first == b"[":
-        Scanner.elements(scanner, lambda _: _content(scanner))
-    elif first == b'"':
-        scanner.string()
-    elif first and first in b"-0123456789":
-        start = scanner.position
-        if number_value(scanner.number()) is None:
-            scanner.fail("number out of range", start)
-    else:
-        scanner.word()
 
 
 def _note(scanner: Scanner, code: str, message: str, offset: int) -> None:
@@ -244,7 +227,7 @@ def _find_phase(scanner: Scanner) -> tuple[str, int]:
             phases.append(scanner.string())
         else:
             others += 1
-            _content(scanner)
+            scanner.read_over()
 
     def element(index: int) -> None:
         member("phase" if index == 0 else "")

@@ -214,6 +214,22 @@ class Scanner:
             return self.fail("number out of range", start) if value is None else value
         return self.word()
 
+    def read_over(self) -> None:
+        """Read any value fully and keep nothing: nesting, surrogates and number ranges count, repeated names do not."""
+        first = self.peek()
+        if first == b"{":
+            self.members(lambda _: self.read_over())
+        elif first == b"[":
+            Scanner.elements(self, lambda _: self.read_over())  # a subclass may give arrays another meaning
+        elif first == b'"':
+            self.string()
+        elif first and first in b"-0123456789":
+            start = self.position
+            if number_value(self.number()) is None:
+                self.fail("number out of range", start)
+        else:
+            self.word()
+
     def _free_object(self) -> Any:
         value: dict[str, Any] = {}
         embedded: list[str] = []
