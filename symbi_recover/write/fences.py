@@ -186,7 +186,13 @@ def _after(one: FenceView, outcomes: dict[str, tuple[str, str]]) -> FenceView:
 
 
 def _clear_one(home: str, note: FenceNote, hands: Hands, *, certain: bool = True) -> tuple[str, str]:
-    """What became of one note's fence: done, left or failed, and why; without certainty the note stays."""
+    """What became of one note's fence: done, left or failed, and why; without certainty the note stays.
+
+    An engine that the question would start is not asked: its start would later look like a proof.
+    """
+    asleep = why_not_asked(note.endpoint, RealHost())
+    if asleep is not None:
+        return "left", asleep
     try:
         lock = lock_note(home, note)
         if lock is None:
