@@ -1,4 +1,4 @@
-"""The operator's own key and the folder it lies in (design section 8, docs/ledger.md).
+"""The operator's own key and the folder it lies in (docs/ledger.md).
 
 1. the folder is private, no link, and neither is nor lies in a folder of claims, journals or leases;
 2. `operator.key` is the 32-byte seed, private; it is made once and never replaced;

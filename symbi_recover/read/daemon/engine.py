@@ -1,4 +1,4 @@
-"""Asks a Docker daemon over its Unix socket: GET only, bounded in time and size (design section 10).
+"""Asks a Docker daemon over its Unix socket: GET only, bounded in time and size.
 
 The SDK's client and transport are used, with a socket of our own below them: each question has one deadline and one
 budget of bytes for everything it receives, headers included, so that silence, dripping and endless bodies end. Nothing
