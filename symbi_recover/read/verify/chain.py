@@ -8,7 +8,7 @@ A chain may begin in the middle of a file (`adopt`); `join` then checks that two
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 from uuid import UUID
 
@@ -26,6 +26,8 @@ from symbi_recover.wire.journal import (
 )
 from symbi_recover.wire.strictjson import JsonError
 
+_GROUP = 100
+"""Lines whose signatures are checked in one go: their bytes fit a processor's second cache."""
 Depth = Literal["full", "anchored"]
 
 
@@ -85,7 +87,7 @@ class Chain:
         self.offset = offset
         self._adopting = True
 
-    def take(self, lines: Iterable[bytes]) -> Batch:
+    def take(self, lines: list[bytes]) -> Batch:
         """Verify complete lines.
 
         Raises:
@@ -93,8 +95,7 @@ class Chain:
         """
         batch = Batch([], "", "", [], [], [])
         first_time = ""
-        for line in lines:
-            record, laid_out = self._authentic(line)
+        for line, record, laid_out in self._authenticated(lines):
             if (
                 record.previous_hash != self.previous_hash
                 or record.sequence != self.count
@@ -124,9 +125,32 @@ class Chain:
             self.offset += len(line)
         return batch._replace(first_time=first_time, last_time=self.last_time)
 
-    def _authentic(self, line: bytes) -> tuple[Record, bool]:
+    def _authenticated(self, lines: list[bytes]) -> Iterator[tuple[bytes, Record, bool]]:
+        """Each line with what `_authentic` says of it, one after another."""
+        for start in range(0, len(lines), _GROUP):
+            group = lines[start : start + _GROUP]
+            for line, cut in zip(group, self._cut(group), strict=True):
+                yield line, *self._authentic(line, cut)
+
+    def _cut(self, lines: list[bytes]) -> Sequence[tuple[bytes, bytes, bool] | None]:
+        """The envelopes of lines whose signatures all hold; Nones if one does not, and then each line is judged.
+
+        Signatures are checked in one loop and payloads typed in another, because either is faster on a cache that the
+        other has not emptied.
+        """
+        try:
+            cut = [envelope(line) for line in lines]
+        except (JsonError, SignatureFormError):
+            return [None] * len(lines)
+        if self.check_each and not ed25519.all_hold(self.public_key, cut):
+            return [None] * len(lines)
+        return cut
+
+    def _authentic(self, line: bytes, cut: tuple[bytes, bytes, bool] | None) -> tuple[Record, bool]:
         """The record of a line whose signature holds, and whether the line is laid out as the writer does."""
         try:
+            if cut is not None:
+                return decode(cut[0]), cut[2]
             payload, signature, laid_out = envelope(line)
             if self.check_each and not ed25519.verify(self.public_key, payload, signature):
                 exact_envelope(line)
