@@ -17,10 +17,6 @@ _P = 2**255 - 19
 _D = -121665 * pow(121666, -1, _P) % _P
 _L = 2**252 + 27742317777372353535851937790883648493
 
-NOT_A_POINT = "signature error: Cannot decompress Edwards point"
-WRONG_LENGTH = "signature error"
-SCALAR_TOO_LARGE = "signature error: Cannot use scalar with high-bit set"
-EQUATION_FAILED = "signature error: Verification equation was not satisfied"
 
 _ORDER_8_Y = int.from_bytes(
     bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "little"
@@ -102,11 +98,11 @@ def all_hold(public_key: bytes, signed: Iterable[tuple[bytes, bytes, bool]]) -> 
 
 
 def reason(signature: bytes) -> str:
-    """The runtime's words for a signature that `verify` refused."""
+    """The code of a signature that `verify` refused; `core/refusals.py` has the runtime's words for it."""
     if len(signature) != 64:
-        return WRONG_LENGTH
+        return "signature_length"
     scalar = int.from_bytes(signature[32:], "little")
-    return SCALAR_TOO_LARGE if scalar >= _L else EQUATION_FAILED
+    return "signature_scalar" if scalar >= _L else "signature_invalid"
 
 
 @cache

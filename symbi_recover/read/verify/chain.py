@@ -154,7 +154,7 @@ class Chain:
             payload, signature, laid_out = envelope(line)
             if self.check_each and not ed25519.verify(self.public_key, payload, signature):
                 exact_envelope(line)
-                raise self._refusal(_SIGNATURE_CODES[ed25519.reason(signature)], line)
+                raise self._refusal(ed25519.reason(signature), line)
             return decode(payload), laid_out
         except SignatureFormError as error:
             raise self._refusal("signature_length", line, message=str(error)) from None
@@ -182,14 +182,13 @@ class Chain:
         """
         if self._head is None or self.check_each:
             return
-        self.head_checked = True
         line = self._head
         payload, signature, _ = envelope(line)
-        if not ed25519.verify(self.public_key, payload, signature):
-            self.head_checked = False
+        self.head_checked = ed25519.verify(self.public_key, payload, signature)
+        if not self.head_checked:
             self.count -= 1
             self.offset -= len(line)
-            raise self._refusal(_SIGNATURE_CODES[ed25519.reason(signature)], line)
+            raise self._refusal(ed25519.reason(signature), line)
 
     def _settle(self, record: Record, line: bytes) -> None:
         """Learn from a first record what all must share, or refuse one that differs."""
@@ -232,12 +231,6 @@ class Chain:
             **where,
         )
 
-
-_SIGNATURE_CODES = {
-    ed25519.WRONG_LENGTH: "signature_length",
-    ed25519.SCALAR_TOO_LARGE: "signature_scalar",
-    ed25519.EQUATION_FAILED: "signature_invalid",
-}
 
 _SENTENCES = {
     "signature_scalar": "the signature's scalar is not below the group order",

@@ -15,6 +15,7 @@ from symbi_recover.core.claims import (
     Review,
 )
 from symbi_recover.core.errors import RefusedError
+from symbi_recover.core.refusals import RUNTIME_TEXT
 from symbi_recover.core.values import PublicationIntent
 from symbi_recover.wire import canonical, ed25519, hexadecimal
 from symbi_recover.wire import receipt as wire
@@ -118,11 +119,11 @@ def _check_signature(receipt: ResolutionReceipt | PublicationReceipt, public_key
     except hexadecimal.HexError as error:
         raise RefusedError("receipt_signature", str(error), path=path) from None
     if not ed25519.is_point(public_key):
-        raise RefusedError("receipt_signature", ed25519.NOT_A_POINT, path=path)
+        raise RefusedError("receipt_signature", RUNTIME_TEXT["key_not_a_point"], path=path)
     if not ed25519.verify(public_key, wire.signed_text(receipt.payload), signature):
         raise RefusedError(
             "receipt_signature",
-            ed25519.reason(signature),
+            RUNTIME_TEXT[ed25519.reason(signature)],
             path=path,
             detail=f"the signature has {len(signature)} bytes; it must cover the line "
             f"{_context(receipt)!r} and the payload",
