@@ -4,14 +4,12 @@ The fingerprint is the digest of a request that is made anew from the typed occu
 members dropped, `cpu_cores` widened from 32 to 64 bits.
 """
 
-import hashlib
 import struct
 from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import asdict
 
-from symbi_recover.core.scalars import UUID
 from symbi_recover.core.schedules import (
     FROZEN_LIMIT,
     AgentConfig,
@@ -64,12 +62,6 @@ def parse_occurrence(text: bytes) -> FrozenOccurrence:
 def fingerprint(frozen: FrozenOccurrence) -> str:
     """The request hash of an occurrence, which its claim has as well."""
     return canonical.digest(request(frozen))
-
-
-def timer_id(job_id: UUID, scheduled_for: str) -> UUID:
-    """The invocation id of an occurrence that a timer made (section 7.1)."""
-    text = canonical.canonical(["cron-occurrence:v1", str(job_id), timestamp.canonical(scheduled_for)])
-    return UUID(bytes=hashlib.sha256(text).digest()[:16])
 
 
 def request(frozen: FrozenOccurrence) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def parsed(frozen: dict[str, Any]) -> Any:
 def test_the_worked_example_has_its_identity_and_fingerprint() -> None:
     frozen = parsed(writer.occurrence(JOB, scheduled_for=DUE, created_at="2026-10-28T09:00:00.125Z"))
     assert cron.fingerprint(frozen) == f"sha256:{TIMER}"
-    assert str(cron.timer_id(frozen.job.job_id, DUE)) == "3fcbbb63-736b-5ac3-a8f6-f1dd20e68d40"
+    assert str(frozen.identity.id) == "3fcbbb63-736b-5ac3-a8f6-f1dd20e68d40"
     manual = parsed(writer.occurrence(JOB, invocation_id="22222222-3333-4444-8555-666666666666"))
     assert cron.fingerprint(manual) == f"sha256:{MANUAL}"
 
