@@ -294,6 +294,29 @@ def test_t6_a_socket_activated_engine_is_retired_by_census_and_not_by_restart(
         assert_kept(store, again, "container_present")
 
 
+def test_an_engine_in_another_network_namespace_is_found_and_its_connections_counted(
+    engine_maker, tmp_path, monkeypatch
+):
+    engine = engine_maker(own_network=True)
+    engine.start()
+    assert os.readlink(f"/proc/{engine.pid}/ns/net") != os.readlink("/proc/self/ns/net")
+    host = EngineHost(lambda: engine.pid)
+    monkeypatch.setattr("symbi_recover.cli.writing.lease_retire.the_host", lambda: host)
+    store = Store(tmp_path, engine.socket_path)
+    lease = store.add()
+    engine.need_image(EMPTY_IMAGE)
+    with HalfRequest(engine.socket_path, *engine.create_request(name_of(lease), {LABEL: lease})):
+        assert_kept(store, lease, "census_foreign_connection")
+    engine.freeze()
+    leave_request(engine.socket_path, *engine.create_request(name_of(lease), {LABEL: lease}))
+    assert_kept(store, lease, "engine_unavailable", code=3, options=("--timeout", "0.3"))
+    engine.thaw()
+    engine.wait_for(name_of(lease))
+    assert_kept(store, lease, "container_present")
+    engine.demand(204, "DELETE", f"/containers/{name_of(lease)}")
+    assert_retired(store, lease, "proof_engine_quiescent")
+
+
 def test_a_prune_while_the_fence_stands_breaks_it(engine, store, host, lease, monkeypatch):
     def prune():
         for name in engine.names():

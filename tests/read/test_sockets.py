@@ -6,6 +6,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -210,7 +211,7 @@ def test_accepted_connections_are_listed_when_asked_for(tmp_path: Path):
 
 def test_a_kernel_without_the_dump_is_unsupported(monkeypatch: pytest.MonkeyPatch):
     dump = sockets.parse_dump(message(2, struct.pack("=i", -errno.ENOENT)))
-    monkeypatch.setattr(sockets, "_dump_once", lambda _states: dump)
+    monkeypatch.setattr(sockets, "_dump_once", lambda *_: dump)
 
     answer = sockets.read_unix_sockets()
     assert isinstance(answer, CannotKnow)
@@ -226,7 +227,7 @@ def test_a_kernel_without_the_dump_is_unsupported(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_a_dump_that_cannot_be_used_says_why(monkeypatch: pytest.MonkeyPatch, data: bytes, why: Why):
-    monkeypatch.setattr(sockets, "_dump_once", lambda _states: sockets.parse_dump(data))
+    monkeypatch.setattr(sockets, "_dump_once", lambda *_: sockets.parse_dump(data))
 
     answer = sockets.read_unix_sockets()
     assert isinstance(answer, CannotKnow)
@@ -234,7 +235,7 @@ def test_a_dump_that_cannot_be_used_says_why(monkeypatch: pytest.MonkeyPatch, da
 
 
 def test_no_netlink_at_all_is_unsupported(monkeypatch: pytest.MonkeyPatch):
-    def refuse(_states: int) -> None:
+    def refuse(*_: object) -> None:
         raise OSError(errno.EPROTONOSUPPORT, "")
 
     monkeypatch.setattr(sockets, "_dump_once", refuse)
@@ -244,25 +245,58 @@ def test_no_netlink_at_all_is_unsupported(monkeypatch: pytest.MonkeyPatch):
 
 
 INSIDE = """
-import sys
+import os, sys
 sys.path.insert(0, sys.argv[3])
 from symbi_recover.read.daemon import sockets
-answer = sockets.ask_listener(sys.argv[1], int(sys.argv[2]))
-print(answer.why, sockets.shares_network(int(sys.argv[2])), type(sockets.ask_listener(sys.argv[1])).__name__)
+before = os.readlink("/proc/self/ns/net")
+found = sockets.ask_listener(sys.argv[1], int(sys.argv[2]))
+alone = sockets.ask_listener(sys.argv[1])
+print(found.inode, sockets.shares_network(int(sys.argv[2])), type(alone).__name__)
+assert before == os.readlink("/proc/self/ns/net") == os.readlink("/proc/thread-self/ns/net")
+assert len(os.listdir("/proc/self/task")) == 1
+if len(sys.argv) > 4:
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+    print(sockets.ask_listener(sys.argv[1], int(sys.argv[2])).why)
 """
 
 
 @pytest.mark.root
-def test_from_another_network_namespace_the_engines_listener_is_not_judged(tmp_path: Path):
+def test_a_listener_in_another_network_namespace_is_found_beside_its_owner(tmp_path: Path):
     if not may_unshare("-n"):
         pytest.skip("needs uid 0 and network namespaces")
     path = tmp_path / "s"
-    with listening(path):
+    with listening(path) as listener:
         assert sockets.ask_listener(str(path), os.getpid()) == ask(path)
         command = ["unshare", "-n", sys.executable, "-c", INSIDE, str(path), str(os.getpid()), HOME]
         result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        number = os.fstat(listener.fileno()).st_ino
 
-    assert result.stdout.strip() == "other_network_namespace False NoListener"
+    assert result.stdout.split() == [str(number), "False", "NoListener"]
+
+
+@pytest.mark.root
+def test_a_network_namespace_that_may_not_be_entered_is_said_to_be_denied():
+    if not may_unshare("-n"):
+        pytest.skip("needs uid 0 and network namespaces")
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        path = Path(folder) / "s"
+        with listening(path):
+            ask(path)
+            command = [
+                "unshare",
+                "-n",
+                sys.executable,
+                "-c",
+                INSIDE,
+                str(path),
+                str(os.getpid()),
+                HOME,
+                "drop",
+            ]
+            result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+
+    assert result.stdout.split()[-1] == "denied"
 
 
 BOUND = """

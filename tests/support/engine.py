@@ -197,10 +197,10 @@ class PrivateEngine(EngineProcess):
 
 @contextlib.contextmanager
 def private_engine(
-    listener: socket.socket | None = None, key_file: Path | None = None
+    listener: socket.socket | None = None, key_file: Path | None = None, *, own_network: bool = False
 ) -> Iterator[PrivateEngine]:
     """Give an engine that is not started yet, and close it in every case."""
-    engine = PrivateEngine(listener, key_file)
+    engine = PrivateEngine(listener, key_file, own_network=own_network)
     try:
         yield engine
     finally:

@@ -3,9 +3,9 @@
 Steps of a start:
 
 1. a directory of its own below the temporary directory holds data, state, socket, keys, configuration and log;
-2. a launcher gives itself a mount namespace (with empty ``/run`` and ``/opt``), asks to be killed when the
-   starting thread dies, takes over a handed-down listener if there is one, and becomes ``dockerd``, so that
-   the process number is known from the beginning;
+2. a launcher gives itself a mount namespace (with empty ``/run`` and ``/opt``) and, if asked, one for the
+   network, asks to be killed when the starting thread dies, takes over a handed-down listener if there is one,
+   and becomes ``dockerd``, so that the process number is known from the beginning;
 3. the start is over when ``GET /_ping`` has been answered.
 
 Its mounts live and die in that namespace. The machine's own engine shares nothing with it: other data root, other
@@ -38,13 +38,13 @@ _FS_IOC_GETFLAGS, _FS_IOC_SETFLAGS = 0x80086601, 0x40086602
 
 _LAUNCHER = """
 import ctypes, os, sys
-listener, hidden, command = int(sys.argv[1]), sys.argv[2].split(":"), sys.argv[3:]
+listener, apart, hidden, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3].split(":"), sys.argv[4:]
 libc = ctypes.CDLL(None, use_errno=True)
 def must(result, what):
     if result != 0:
         sys.exit(f"{what}: {os.strerror(ctypes.get_errno())}")
 must(libc.prctl(1, 9, 0, 0, 0), "asking to be killed with the starter")
-must(libc.unshare(0x20000), "a mount namespace of its own")
+must(libc.unshare(0x20000 | (0x40000000 if apart else 0)), "namespaces of its own")
 must(libc.mount(b"none", b"/", None, 0x4000 | 0x40000, None), "making mounts private")
 for place in filter(None, hidden):
     must(libc.mount(b"tmpfs", place.encode(), b"tmpfs", 0, b"mode=755"), f"an empty {place}")
@@ -76,13 +76,20 @@ def why_not_here() -> str | None:
 class EngineProcess:
     """A private ``dockerd`` with its directory; see `start` and `close`."""
 
-    def __init__(self, listener: socket.socket | None = None, key_file: Path | None = None) -> None:
+    def __init__(
+        self,
+        listener: socket.socket | None = None,
+        key_file: Path | None = None,
+        *,
+        own_network: bool = False,
+    ) -> None:
         """Prepare the directory.
 
         Args:
             listener: a bound, listening Unix socket owned by the caller; the engine is then started as by
                 socket activation (``-H fd://``). Without it the engine makes its own listener.
             key_file: key of another engine, to get one that reports the same engine ID.
+            own_network: start it in a network namespace of its own.
         """
         self.directory = Path(tempfile.mkdtemp(prefix="rig-"))  # short: socket paths end at 103 bytes
         self.data_root = self.directory / "data"
@@ -91,6 +98,7 @@ class EngineProcess:
         self.log = self.directory / "log"
         self.cgroup = f"symbi-{self.directory.name}"
         self._listener = listener
+        self._own_network = own_network
         self.socket_path = str(self.directory / "s") if listener is None else str(listener.getsockname())
         self.start_seconds = 0.0
         self._pinned: set[Path] = set()
@@ -123,7 +131,11 @@ class EngineProcess:
         descriptor = -1 if self._listener is None else self._listener.fileno()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(descriptor), _hidden(), *self._command()],
+                [
+                    *(sys.executable, "-I", "-S", "-c", _LAUNCHER),
+                    *(str(descriptor), str(int(self._own_network)), _hidden()),
+                    *self._command(),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -39,7 +39,7 @@ CODES: dict[str, Code] = {
     "engine_unseen": Code(
         severity=_INFO,
         meaning="The kernel does not tell from here who serves the socket.",
-        why="Rights are missing, or the engine lives in another namespace.",
+        why="Rights are missing, or the engine lives in another PID namespace.",
         next="Ask on the host itself, as root.",
     ),
     "engine_contradiction": Code(

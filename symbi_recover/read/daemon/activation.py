@@ -31,11 +31,11 @@ def waits_for_start(
         pids: lists the processes that count as this host's.
         proc: where proc is mounted.
     """
-    listening = ask_listener(path, proc=proc)
+    listening = ask_listener(path, init, proc)
     if isinstance(listening, CannotKnow):
         return listening
     if isinstance(listening, NoListener):
-        return CannotKnow(Why.MISSING, "nobody in this network namespace listens there")
+        return CannotKnow(Why.MISSING, "nobody listens there that can be seen")
     numbers = pids(proc)
     if isinstance(numbers, CannotKnow):
         return numbers

@@ -1,6 +1,7 @@
 """Which process serves a daemon's socket: the listener, its owner and the engine (leases.md section 18.4).
 
-1. the socket file, links followed as a client does, and the one listening socket that it names in the kernel's dump;
+1. the socket file, links followed as a client does, and the one listening socket that it names in the kernel's dump, in
+   our own network namespace or in that of the process that called `listen`;
 2. the process that called `listen`, by its number: it must be dockerd itself, or pid 1 (socket activation);
 3. the one dockerd on the host, which must hold the listener among its descriptors.
 
@@ -16,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from symbi_recover.read.daemon.peer import holds_socket
-from symbi_recover.read.daemon.sockets import NoListener, UnixSocket, ask_listener, shares_network
+from symbi_recover.read.daemon.sockets import NoListener, UnixSocket, ask_listener
 from symbi_recover.read.evidence.kernel import PROC, CannotKnow, Gone, Why
 from symbi_recover.read.evidence.locate import readable
 from symbi_recover.read.evidence.processes import (
@@ -68,7 +69,7 @@ def find_engine(
         init: the process that owns the listeners of socket activation.
     """
     linked, real = os.path.islink(path), os.path.realpath(path)
-    listening = ask_listener(path, proc=proc)
+    listening = ask_listener(path, owner_pid, proc)
     socket_inode = listening.inode if isinstance(listening, UnixSocket) else None
     waiting = listening.waiting if isinstance(listening, UnixSocket) else None
     program = _program(owner_pid, proc) if owner_pid is not None else None
@@ -96,7 +97,9 @@ def find_engine(
         code = "engine_ambiguous" if listening.why is Why.AMBIGUOUS else "engine_unseen"
         return replace(seen, code=code, reason=listening.detail)
     if isinstance(listening, NoListener):
-        return replace(seen, code="engine_unseen", reason="the listener is not in this network namespace")
+        return replace(
+            seen, code="engine_unseen", reason="no socket listens there, in our network namespace or its"
+        )
     return _engine(seen, listening.inode, proc, pids)
 
 
@@ -113,8 +116,6 @@ def _engine(seen: Listener, inode: int, proc: str, pids: Pids) -> Listener:
             code="engine_ambiguous",
             reason=f"process {seen.owner_pid} listens, process {engine.pid} is the engine",
         )
-    if shares_network(engine.pid, proc) is not True:
-        return replace(seen, code="engine_unseen", reason="the engine is not in this network namespace")
     holds = holds_socket(engine.pid, inode, proc)
     if isinstance(holds, CannotKnow):
         return replace(seen, code="engine_unseen", reason=holds.detail)

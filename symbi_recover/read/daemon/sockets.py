@@ -9,7 +9,7 @@ Implements "Listener and engine" of the lease format's section 18.4.
 
 `parse_net_unix` is kept apart because its rows are text that names may forge: a socket's name may hold a line
 break. Asking may make the kernel load its own `unix_diag` module; nothing else changes. Both sources show one
-network namespace only, and none is entered here.
+network namespace only; for another process's, the dump is asked for through a socket made there (`network.py`).
 """
 
 import errno
@@ -21,6 +21,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from symbi_recover.read.daemon.network import inside_network
 from symbi_recover.read.evidence.host import own_namespace
 from symbi_recover.read.evidence.kernel import (
     MEBIBYTE,
@@ -177,26 +178,31 @@ def _parse_socket(body: bytes) -> UnixSocket | None:
     return UnixSocket(inode, kind, state, name or None, file_inode, file_device, waiting)
 
 
-def read_unix_sockets(states: int = 1 << LISTENING) -> tuple[UnixSocket, ...] | CannotKnow:
-    """Dump the Unix sockets of this network namespace.
+def read_unix_sockets(
+    states: int = 1 << LISTENING, *, beside: int | None = None, proc: str = PROC
+) -> tuple[UnixSocket, ...] | CannotKnow:
+    """Dump the Unix sockets of one network namespace.
 
     The kernel may leave a socket out when others close meanwhile: what is listed is true, what is missing is
     better asked for twice.
 
     Args:
         states: a bit for each state wanted.
+        beside: a process whose network namespace is meant; None means our own.
+        proc: where proc is mounted.
     """
+    where = "" if beside is None else f" in the network namespace of process {beside}"
     for _ in range(_PASSES):
         try:
-            dump = _dump_once(states)
+            dump = _dump_once(states, beside, proc)
         except OSError as error:
-            return from_error(error, "the sockets cannot be listed")
+            return from_error(error, f"the sockets{where} cannot be listed")
         if isinstance(dump, CannotKnow):
             return dump
         if dump.error == errno.ENOENT:
             return CannotKnow(Why.UNSUPPORTED, "this kernel cannot list Unix sockets")
         if dump.error:
-            return from_error(OSError(dump.error, ""), "the sockets cannot be listed")
+            return from_error(OSError(dump.error, ""), f"the sockets{where} cannot be listed")
         if dump.malformed:
             return CannotKnow(Why.MALFORMED, f"{dump.malformed} parts of the socket list cannot be read")
         if not dump.interrupted:
@@ -204,12 +210,14 @@ def read_unix_sockets(states: int = 1 << LISTENING) -> tuple[UnixSocket, ...] | 
     return CannotKnow(Why.UNSTABLE, "the sockets changed while they were listed")
 
 
-def _dump_once(states: int) -> Dump | CannotKnow:
+def _netlink() -> socket.socket:
+    return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG)
+
+
+def _dump_once(states: int, beside: int | None, proc: str) -> Dump | CannotKnow:
     found: dict[int, UnixSocket] = {}
     interrupted, malformed, size = False, 0, 0
-    with socket.socket(
-        socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG
-    ) as asking:
+    with _netlink() if beside is None else inside_network(beside, _netlink, proc) as asking:
         asking.settimeout(_SECONDS)
         asking.send(dump_request(states))
         for _ in range(_MOST_DATAGRAMS):
@@ -252,24 +260,15 @@ def _encode(device: int) -> int:
 
 
 def ask_listener(
-    path: str, engine: int | None = None, proc: str = PROC
+    path: str, beside: int | None = None, proc: str = PROC
 ) -> UnixSocket | NoListener | CannotKnow:
-    """Say which socket of this network namespace listens on a path.
+    """Say which socket listens on a path, in our own network namespace or else in that of a given process.
 
     Args:
         path: links are followed, as a client would.
-        engine: a process whose network namespace has to be ours, else the answer is
-            `Why.OTHER_NETWORK_NAMESPACE`.
+        beside: a process whose network namespace is looked in too, if it is another one.
         proc: where proc is mounted.
     """
-    if engine is not None:
-        same = shares_network(engine, proc)
-        if isinstance(same, CannotKnow):
-            return same
-        if same is not True:
-            return CannotKnow(
-                Why.OTHER_NETWORK_NAMESPACE, f"process {engine} is not in this network namespace"
-            )
     try:
         with opened(path, os.O_PATH | os.O_CLOEXEC) as descriptor:
             if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
@@ -279,9 +278,20 @@ def ask_listener(
         return from_error(error, "the socket file cannot be examined")
     if isinstance(key, CannotKnow):
         return key
+    answer = _look(key, None, proc)
+    if not isinstance(answer, NoListener) or beside is None:
+        return answer
+    same = shares_network(beside, proc)
+    if isinstance(same, CannotKnow):
+        return same
+    # No file has listeners in two namespaces: a name is bound once.
+    return answer if same else _look(key, beside, proc)
+
+
+def _look(key: FileKey, beside: int | None, proc: str) -> UnixSocket | NoListener | CannotKnow:
     answer: UnixSocket | NoListener | CannotKnow = NoListener()
     for _ in range(_LOOKS):
-        sockets = read_unix_sockets()
+        sockets = read_unix_sockets(beside=beside, proc=proc)
         answer = sockets if isinstance(sockets, CannotKnow) else find_listener(sockets, key)
         if not isinstance(answer, NoListener):
             break

@@ -46,8 +46,6 @@ class Why(StrEnum):
     """More than one answer fits."""
     OTHER_PID_NAMESPACE = "other_pid_namespace"
     """Only a part of the host's processes is visible from here."""
-    OTHER_NETWORK_NAMESPACE = "other_network_namespace"
-    """The answer is kept in a network namespace that is not ours."""
     FILE_SYSTEM = "file_system"
     """The file system may keep this elsewhere than in this kernel."""
     PROCESS_CHANGED = "process_changed"

@@ -70,7 +70,7 @@ def wait_for_quiet(
     end = host.monotonic() + seconds
     while True:
         count = count_connections(engine.pid, engine.start_ticks, listener.inode)
-        queue = ask_listener(listener.path, engine.pid)
+        queue = ask_listener(listener.path, listener.owner_pid)
         if isinstance(count, CannotKnow):
             return Quiescence(drained=True, control=control, code="census_unreadable", why=count.detail)
         waiting = _waiting(queue, listener)
