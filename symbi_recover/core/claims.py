@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import UNSET, Struct
 
 from symbi_recover.core.findings import Finding, NotChecked
-from symbi_recover.core.report import FilePublicationIdentity, RecoveryReport
+from symbi_recover.core.report import RecoveryReport
 from symbi_recover.core.scalars import U32, UUID, Json, Timestamp
 from symbi_recover.core.schedules import Schedule
 from symbi_recover.core.shapes import Strict
@@ -235,17 +235,6 @@ class Inspection(Struct, frozen=True, kw_only=True):
     def recorded(self) -> bool:
         """Whether the evidence itself, without any receipt, says that the result is saved."""
         return self.claim_complete and self.recovery is not None and not self.recovery.requires_reconciliation
-
-    @property
-    def intents(self) -> tuple[PublicationIntent, ...]:
-        """The signed publication intents, in the order of their start."""
-        effects = () if self.recovery is None else self.recovery.effects
-        return tuple(
-            effect.details
-            for effect in effects
-            if isinstance(effect.identity, FilePublicationIdentity)
-            and isinstance(effect.details, PublicationIntent)
-        )
 
 
 class ClaimState(StrEnum):

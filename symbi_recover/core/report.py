@@ -165,6 +165,14 @@ class Effect(Struct, frozen=True):
     details: Details
 
 
+class SignedPublication(Struct, frozen=True):
+    """A file publication that a run began."""
+
+    intent: PublicationIntent
+    finished: bool
+    """The run itself signed that the file has its name."""
+
+
 class RecoveredReservation(Struct, frozen=True):
     """A reservation and how it was settled; accounting `unknown` without a finish."""
 
@@ -203,6 +211,15 @@ class RecoveryReport(Struct, frozen=True):
     def unknown_effects(self) -> tuple[Effect, ...]:
         """The effects whose outcome nobody signed."""
         return tuple(effect for effect in self.effects if effect.outcome == "unknown")
+
+    @property
+    def publications(self) -> tuple[SignedPublication, ...]:
+        """The file publications among the effects, in the order of their start."""
+        return tuple(
+            SignedPublication(effect.details, effect.outcome == "result_recorded")
+            for effect in self.effects
+            if isinstance(effect.details, PublicationIntent)
+        )
 
 
 class KeyUsed(Struct, frozen=True):

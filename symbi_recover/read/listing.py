@@ -26,8 +26,6 @@ from symbi_recover.core.claims import (
 from symbi_recover.core.codes import as_finding, finding
 from symbi_recover.core.errors import RecoverError
 from symbi_recover.core.findings import Finding, Severity
-from symbi_recover.core.report import FilePublicationIdentity
-from symbi_recover.core.values import PublicationIntent
 from symbi_recover.read.entries import Entries, read_entries
 from symbi_recover.read.evidence.locate import journal_name, lstat_at, publication_name, resolution_name
 from symbi_recover.read.evidence.opener import OpenedFile
@@ -135,12 +133,8 @@ class StoreListing:
     def _publications(self, evidence: Evidence) -> Iterator[tuple[ListedPublication, Finding | None]]:
         """Each signed publication, and what ends the runtime's command for it, if anything does."""
         recovery = evidence.recovery
-        for effect in () if recovery is None else recovery.effects:
-            intent = effect.details
-            if not isinstance(effect.identity, FilePublicationIdentity) or not isinstance(
-                intent, PublicationIntent
-            ):
-                continue
+        for publication in () if recovery is None else recovery.publications:
+            intent = publication.intent
             judged = judge_publication(intent)
             snapshot = evidence.snapshot
             receipt = publication_name(snapshot.scope, snapshot.id, intent.publication_id)
@@ -150,7 +144,7 @@ class StoreListing:
                 target=f"{intent.parent_path}/{intent.target_name}",
                 state=judged.state,
                 receipt=receipt in self.entries.publications,
-                finished=effect.outcome == "result_recorded",
+                finished=publication.finished,
                 problem=None if failure is None else failure.message,
             )
             yield listed, failure

@@ -10,8 +10,7 @@ from symbi_recover.core.claims import STORE_FILE_LIMIT
 from symbi_recover.core.codes import finding
 from symbi_recover.core.errors import RecoverError
 from symbi_recover.core.findings import Finding
-from symbi_recover.core.report import DelegationDetails, FilePublicationIdentity, SharedInferenceDetails
-from symbi_recover.core.values import PublicationIntent
+from symbi_recover.core.report import DelegationDetails, SharedInferenceDetails
 from symbi_recover.read.entries import Entries, candidates_in, list_journals
 from symbi_recover.read.evidence.locate import claim_name, publication_name
 from symbi_recover.read.evidence.store import InvocationStore
@@ -43,19 +42,14 @@ class Orphans:
     def account_for(self, evidence: Evidence) -> None:
         """Take off everything that a verified invocation names."""
         self.know_journal(evidence.facts.journal)
-        for effect in () if evidence.recovery is None else evidence.recovery.effects:
-            details = effect.details
-            if isinstance(effect.identity, FilePublicationIdentity) and isinstance(
-                details, PublicationIntent
-            ):
-                snapshot = evidence.snapshot
-                self._publications.discard(
-                    publication_name(snapshot.scope, snapshot.id, details.publication_id)
-                )
-                self._candidates.setdefault(details.parent_path, set()).add(details.candidate_name)
-            elif (
-                isinstance(details, DelegationDetails | SharedInferenceDetails) and details.audit is not None
-            ):
+        recovery, snapshot = evidence.recovery, evidence.snapshot
+        if recovery is None:
+            return
+        for intent in (publication.intent for publication in recovery.publications):
+            self._publications.discard(publication_name(snapshot.scope, snapshot.id, intent.publication_id))
+            self._candidates.setdefault(intent.parent_path, set()).add(intent.candidate_name)
+        for details in (effect.details for effect in recovery.effects):
+            if isinstance(details, DelegationDetails | SharedInferenceDetails) and details.audit is not None:
                 self.know_journal(details.audit.path.rsplit("/", 1)[-1])
 
     def findings(self) -> tuple[Finding, ...]:

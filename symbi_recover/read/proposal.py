@@ -6,7 +6,6 @@ from symbi_recover.core.claims import SCHEDULER_SCOPE, Inspection, PublicationSt
 from symbi_recover.core.errors import RecoverError
 from symbi_recover.core.plan import Plan
 from symbi_recover.core.report import RecoveryReport
-from symbi_recover.core.values import PublicationIntent
 from symbi_recover.core.words import counted, noun_for
 from symbi_recover.read.evidence.locate import resolution_name
 from symbi_recover.read.evidence.store import InvocationStore
@@ -21,12 +20,11 @@ def publication_warnings(recovery: RecoveryReport | None) -> tuple[str, ...]:
     Args:
         recovery: of the journal, None for an empty one.
     """
-    effects = () if recovery is None else recovery.effects
-    intents = [effect.details for effect in effects if isinstance(effect.details, PublicationIntent)]
+    publications = () if recovery is None else recovery.publications
     return tuple(
         f"publication {intent.publication_id} of {intent.path} is ready to be finished; "
         "after a resolution it cannot be recovered any more"
-        for intent in intents
+        for intent in (publication.intent for publication in publications)
         if judge_publication(intent).runtime_state is PublicationState.READY
     )
 

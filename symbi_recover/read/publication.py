@@ -10,7 +10,7 @@ from symbi_recover.core.claims import STORE_FILE_LIMIT, FileRecovery, Publicatio
 from symbi_recover.core.codes import finding
 from symbi_recover.core.errors import RecoverError, RefusedError
 from symbi_recover.core.findings import Finding
-from symbi_recover.core.report import FilePublicationIdentity, RecoveryReport
+from symbi_recover.core.report import RecoveryReport
 from symbi_recover.core.scalars import UUID
 from symbi_recover.core.values import PublicationIntent
 from symbi_recover.read.evidence.locate import publication_name
@@ -36,14 +36,9 @@ class FileInspection(Struct, frozen=True, kw_only=True):
     @property
     def finished(self) -> bool:
         """Whether the run itself signed that the file was published."""
-        effects = () if self.evidence.recovery is None else self.evidence.recovery.effects
-        wanted = self.publication.intent.publication_id
-        return any(
-            isinstance(effect.identity, FilePublicationIdentity)
-            and effect.identity.publication_id == wanted
-            and effect.outcome == "result_recorded"
-            for effect in effects
-        )
+        recovery, wanted = self.evidence.recovery, self.publication.intent.publication_id
+        publications = () if recovery is None else recovery.publications
+        return any(one.finished and one.intent.publication_id == wanted for one in publications)
 
     @property
     def printed_state(self) -> PublicationState | None:
@@ -78,13 +73,8 @@ def find_intent(recovery: RecoveryReport | None, publication_id: UUID) -> Public
 
 
 def _intents(recovery: RecoveryReport, publication_id: UUID) -> list[PublicationIntent]:
-    return [
-        effect.details
-        for effect in recovery.effects
-        if isinstance(effect.identity, FilePublicationIdentity)
-        and effect.identity.publication_id == publication_id
-        and isinstance(effect.details, PublicationIntent)
-    ]
+    intents = (publication.intent for publication in recovery.publications)
+    return [intent for intent in intents if intent.publication_id == publication_id]
 
 
 def read_publication_receipt(

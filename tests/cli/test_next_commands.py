@@ -15,9 +15,12 @@ from tests.support.sample_journals import KEY, small
 from tests.support.writer.claim import Invocation, open_invocation, review
 from tests.support.writer.cron_store import cron_project
 from tests.support.writer.project import make_project
+from tests.support.writer.publication import prepare_publication
 from tests.support.writer.text import RUN, SEED, public_key
 from tests.write.lease_rig import OWNED, Reconcile, Retire, rig
 from tests.write.worlds import publishing
+
+OTHER_PUBLICATION = "12121212-3434-4545-8656-787878787878"
 
 
 @pytest.fixture
@@ -104,6 +107,19 @@ def test_the_commands_of_a_publication_hand_the_key_on(tmp_path: Path) -> None:
     assert states[states.index("--public-key") + 1] == key[1]
     plan = run(*states[:-2], "--format", "text")
     assert typed(plan.text) == states
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_publication_whose_end_is_signed_is_not_the_next_thing_to_look_at(
+    tmp_path: Path, others: int
+) -> None:
+    invocation = open_invocation(make_project(tmp_path / "p"))
+    prepare_publication(invocation, tmp_path / "out", publish=True, finished=True)
+    for _ in range(others):
+        prepare_publication(invocation, tmp_path / "more", publication_id=OTHER_PUBLICATION)
+    words = typed(asked(invocation.write(), "inspect").text)
+    assert words[1] == ("file-inspect" if others else "draft-review")
+    assert (OTHER_PUBLICATION in words) == bool(others)
 
 
 def test_a_review_that_is_not_complete_hands_key_and_schedule_on(

@@ -181,9 +181,10 @@ def _report(evidence: Evidence, inspection: Inspection) -> JournalReport:
 def _next(target: Target, inspection: Inspection) -> str:
     if inspection.status is not Status.UNRESOLVED:
         return "nothing"
-    if inspection.intents:
-        publication = inspection.intents[0].publication_id
-        return target.command("file-inspect", f"--publication {publication}")
+    recovery = inspection.recovery
+    for publication in () if recovery is None else recovery.publications:
+        if not publication.finished:
+            return target.command("file-inspect", f"--publication {publication.intent.publication_id}")
     return target.command("draft-review", "--outcome OUTCOME")
 
 
