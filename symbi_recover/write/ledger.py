@@ -42,7 +42,7 @@ from symbi_recover.wire import ledger as wire
 from symbi_recover.wire import timestamp
 from symbi_recover.write import keys
 from symbi_recover.write.atomic import changing, publish, write_all
-from symbi_recover.write.lock import PATIENCE, HeldLock, open_locked, refuse_network
+from symbi_recover.write.lock import PATIENCE, HeldLock, busy_error, open_locked, refuse_network
 from symbi_recover.write.sign import Signer
 
 _OPEN = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -74,9 +74,7 @@ class Ledger:
                 LEDGER_NAME,
                 folder,
                 patience=PATIENCE,
-                busy=lambda file: RefusedError(
-                    "ledger_busy", "the ledger is being written by another process", path=file.path
-                ),
+                busy=busy_error("ledger_busy", "the ledger is being written by another process"),
             )
             try:
                 self._append_locked(held, decide)

@@ -144,7 +144,7 @@ def open_locked(
     while True:
         file = opened()
         try:
-            _wait(file, end, busy)
+            wait_for_lock(file, end, busy)
             if is_behind_name(file, name, folder):
                 return HeldLock(OpenedFile(file.path, file.descriptor))
             _wait_no_longer(file, end + PATIENCE, busy)
@@ -154,7 +154,17 @@ def open_locked(
         os.close(file.descriptor)
 
 
-def _wait(file: OpenedFile, end: float, busy: Callable[[OpenedFile], Exception]) -> None:
+def wait_for_lock(file: OpenedFile, end: float, busy: Callable[[OpenedFile], Exception]) -> None:
+    """Poll for the exclusive lock of an open file or folder.
+
+    Args:
+        file: open file or folder.
+        end: moment of the monotonic clock, in seconds, after which it is not tried again.
+        busy: makes the error for a lock that stays held.
+
+    Raises:
+        RefusedError: `lock_uncertain`, and what `busy` gives.
+    """
     while not try_lock(file.descriptor, file.path):
         _wait_no_longer(file, end, busy)
         time.sleep(POLL)
@@ -165,7 +175,9 @@ def _wait_no_longer(file: OpenedFile, end: float, busy: Callable[[OpenedFile], E
         raise busy(file)
 
 
-def _busy(code: str, message: str) -> Callable[[OpenedFile], Exception]:
+def busy_error(code: str, message: str) -> Callable[[OpenedFile], Exception]:
+    """Makes the error for a lock that stays held, with the holder."""
+
     def error(file: OpenedFile) -> Exception:
         return RefusedError(code, message, path=file.path, detail=holders(ask_lock(file.descriptor)))
 
@@ -198,7 +210,7 @@ def store_lock(store: InvocationStore) -> Iterator[None]:
         STORE_LOCK,
         store.folder,
         patience=PATIENCE,
-        busy=_busy("store_busy", STORE_BUSY),
+        busy=busy_error("store_busy", STORE_BUSY),
     )
     try:
         yield
@@ -221,7 +233,7 @@ def claim_lock(store: InvocationStore, scope: str, invocation_id: UUID) -> Itera
             name,
             store.folder,
             patience=0,
-            busy=_busy("claim_live", STILL_OWNED),
+            busy=busy_error("claim_live", STILL_OWNED),
         )
     try:
         yield held

@@ -1,22 +1,24 @@
 """Changes the file of pinned keys: the whole file is written anew beside it, made durable, and renamed over it.
 
-1. make the folder, private; 2. take a lock on it, so that two operators cannot lose each other's entry; 3. read and
-check the present file; 4. write, sync, rename, sync the folder.
+1. make the folder, private; 2. take a lock on it, waiting two seconds at most, so that two operators cannot lose each
+other's entry; 3. read and check the present file; 4. write, sync, rename, sync the folder.
 
 It lies in the operator's own folder and touches no evidence.
 """
 
-import fcntl
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from symbi_recover.core.errors import MisuseError, RefusedError
-from symbi_recover.read.evidence.opener import FOLDER_FLAGS, system_text
+from symbi_recover.read.evidence.opener import FOLDER_FLAGS, OpenedFile, system_text
 from symbi_recover.read.trust import TrustEntry, dump, load
 from symbi_recover.write.atomic import make_folders, sync_folder, write_all
+from symbi_recover.write.lock import PATIENCE, busy_error, wait_for_lock
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_BUSY = busy_error("trust_file_busy", "another process is changing the pinned keys")
 
 Entries = tuple[TrustEntry, ...]
 
@@ -25,6 +27,7 @@ def add(path: str, entry: TrustEntry) -> bool:
     """Pin a key; False if an entry for the same key, project and host is there already.
 
     Raises:
+        RefusedError: `trust_file_busy`, `lock_uncertain`.
         MisuseError: `trust_file_unusable`.
     """
 
@@ -38,7 +41,7 @@ def remove(path: str, place: tuple[str, str | None, str | None]) -> None:
     """Remove the entry for a key, project and host.
 
     Raises:
-        RefusedError: `trust_entry_missing`.
+        RefusedError: `trust_entry_missing`, `trust_file_busy`, `lock_uncertain`.
         MisuseError: `trust_file_unusable`.
     """
 
@@ -69,17 +72,13 @@ def _change(path: str, change: Callable[[Entries], Entries]) -> bool:
 
 @contextmanager
 def _locked(path: str) -> Iterator[int]:
-    folder = os.open(path, FOLDER_FLAGS)
-    try:
-        status = os.fstat(folder)
-        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+    with OpenedFile(path, os.open(path, FOLDER_FLAGS)) as folder:
+        if folder.facts.uid != os.geteuid() or folder.facts.mode & 0o022:
             raise MisuseError(
                 "trust_file_unusable", "others may write to the folder of the trust file", path=path
             )
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield folder
-    finally:
-        os.close(folder)
+        wait_for_lock(folder, time.monotonic() + PATIENCE, _BUSY)
+        yield folder.descriptor
 
 
 def _replace(folder: int, name: str, data: bytes) -> None:

@@ -302,6 +302,7 @@ def test_a_ledger_that_is_being_written_is_waited_for_and_then_refused(
         with pytest.raises(RefusedError) as raised:
             act(home, evidence="sha256:11")
     assert raised.value.code == "ledger_busy"
+    assert f"process {os.getpid()}" in str(raised.value.detail)
     assert now[0] == 2.0
 
 

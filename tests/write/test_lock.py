@@ -30,19 +30,6 @@ def held(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[int]:
         os.close(descriptor)
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that runs on by itself, so that patience ends without waiting."""
-    now = [0.0]
-
-    def monotonic() -> float:
-        now[0] += 0.5
-        return now[0]
-
-    monkeypatch.setattr(time, "monotonic", monotonic)
-    monkeypatch.setattr(time, "sleep", lambda _: None)
-
-
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("how", [fcntl.LOCK_EX, fcntl.LOCK_SH])
 def test_a_store_lock_that_stays_held_is_refused_in_the_runtimes_words(how: int, tmp_path: Path) -> None:

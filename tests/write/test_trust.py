@@ -5,12 +5,14 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
-from symbi_recover.core.errors import MisuseError, RecoverError
+from symbi_recover.core.errors import MisuseError, RecoverError, RefusedError
 from symbi_recover.read.trust import TrustEntry, load
 from symbi_recover.write import trust
 from tests.support.cli import Ran, clean_environment, run
@@ -121,6 +123,37 @@ def test_operators_at_once_lose_no_entry(home: Path) -> None:
     ]
     assert [process.wait(timeout=60) for process in started] == [0, 0, 0]
     assert len(load(path, required=True)) == 60
+
+
+@contextmanager
+def held_by_another_process(folder: Path) -> Iterator[int]:
+    """Another process, by its number, holds the lock of a folder."""
+    code = (
+        "import fcntl, os, sys; folder = os.open(sys.argv[1], os.O_RDONLY); fcntl.flock(folder, fcntl.LOCK_EX); "
+        "print('held', flush=True); sys.stdin.read()"
+    )
+    words = [sys.executable, "-c", code, str(folder)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        yield holder.pid
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_list_that_stays_locked_is_refused_with_its_holder_and_left_as_it_is(home: Path) -> None:
+    path = str(home / "trust.jsonl")
+    trust.add(path, entry(1))
+    with held_by_another_process(home) as holder:
+        for change in (
+            lambda: trust.add(path, entry(2)),
+            lambda: trust.remove(path, entry(1).place),
+        ):
+            with pytest.raises(RefusedError, match="another process is changing the pinned keys") as caught:
+                change()
+            assert caught.value.code == "trust_file_busy"
+            assert f"process {holder}" in str(caught.value.detail)
+    assert load(path, required=True) == (entry(1),)
+    assert trust.add(path, entry(2))
 
 
 def test_hostile_comments_are_shown_escaped(home: Path) -> None:

@@ -9,6 +9,12 @@ CODES: dict[str, Code] = {
         why="It is missing, not private enough, or holds a line that is not an entry. Nothing in it was believed.",
         next="Put the file right, or make it anew with `trust add`.",
     ),
+    "trust_file_busy": Code(
+        severity=Severity.REFUSED,
+        meaning="Another process held the lock of the pinned keys for two seconds.",
+        why="One change is made at a time, or one operator's entry could be lost by another's. Nothing was changed.",
+        next="Try again; if it stays so, look at the process that is named.",
+    ),
     "trust_no_key": Code(
         severity=Severity.REFUSED,
         meaning="The trust file that was given pins no key for this project, so nothing was verified.",
