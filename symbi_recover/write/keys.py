@@ -29,6 +29,7 @@ KEY_NAME = "operator.key"
 _MARKS = (STORE_LOCK, "supervisor.lock", AUDIT_KEY)
 """Names that only folders of evidence hold."""
 _KEY_FILE_LIMIT = 65_536
+_PASSPHRASE_LIMIT = 4096
 
 
 class KeyState(Struct, frozen=True):
@@ -175,6 +176,25 @@ def _note_public(folder: int, home: str, signer: Signer) -> None:
             raise RefusedError("operator_key_exists", "another public key is noted here", path=path)
 
 
+def read_passphrase(path: str) -> bytes:
+    """The passphrase in a private file: all of it, but for one line end (LF or CR LF) at its end.
+
+    Raises:
+        RefusedError: `passphrase_unusable`; nothing is cut off.
+        UnexaminedError: the file cannot be opened, or is a link.
+    """
+    with OpenedFile.open(path) as file:
+        if not file.facts.private or file.facts.size > _PASSPHRASE_LIMIT:
+            raise RefusedError(
+                "passphrase_unusable",
+                f"a passphrase must be in a private file of your own, of at most {_PASSPHRASE_LIMIT:,} bytes",
+                path=path,
+                detail=shown(file.facts),
+            )
+        data = file.read(_PASSPHRASE_LIMIT)
+    return data.removesuffix(b"\r\n") if data.endswith(b"\r\n") else data.removesuffix(b"\n")
+
+
 def read_private(path: str, passphrase: bytes | None) -> bytes:
     """The seed in a file that holds a private key in PEM or OpenSSH form.
 
@@ -190,6 +210,12 @@ def read_private(path: str, passphrase: bytes | None) -> bytes:
                     "a private key must be a private file of your own",
                     path=path,
                     detail=shown(facts),
+                )
+            if facts.size > _KEY_FILE_LIMIT:
+                raise RefusedError(
+                    "key_import_unreadable",
+                    f"the file is longer than {_KEY_FILE_LIMIT:,} bytes",
+                    path=path,
                 )
             data = file.read(_KEY_FILE_LIMIT)
     except UnexaminedError as error:

@@ -83,6 +83,18 @@ def test_import_takes_a_key_and_export_gives_its_public_half(tmp_path: Path) -> 
     assert (home / "operator.key").read_bytes() == SEED
 
 
+def test_import_refuses_a_passphrase_that_others_could_read(tmp_path: Path) -> None:
+    pem = Ed25519PrivateKey.from_private_bytes(SEED).private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")
+    )
+    file, words = put(tmp_path / "key.pem", pem), put(tmp_path / "words", b"secret\n")
+    words.chmod(0o644)
+    ran = key(tmp_path / "h", "import", file, "--passphrase-file", words)
+    assert ran.rc == 1
+    assert "passphrase_unusable" in ran.err.decode()
+    assert not (tmp_path / "h").exists()
+
+
 def test_import_never_replaces_another_key(tmp_path: Path) -> None:
     pem = Ed25519PrivateKey.from_private_bytes(SEED).private_bytes(
         Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()

@@ -150,6 +150,59 @@ def test_a_private_key_that_others_can_read_is_refused(mode: int, tmp_path: Path
     assert raised.value.code == "key_import_unsafe"
 
 
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        (b"secret", b"secret"),
+        (b"secret\n", b"secret"),
+        (b"secret\r\n", b"secret"),
+        (b"secret\n\n", b"secret\n"),
+        (b"secret\r", b"secret\r"),
+        (b" se\ncret ", b" se\ncret "),
+        (b"", b""),
+        (b"x" * 4096, b"x" * 4096),
+    ],
+)
+def test_a_passphrase_is_its_file_without_one_line_end(text: bytes, meant: bytes, tmp_path: Path) -> None:
+    assert keys.read_passphrase(str(put(tmp_path / "words", text))) == meant
+
+
+def test_a_passphrase_that_only_its_owner_may_read_is_taken(tmp_path: Path) -> None:
+    path = put(tmp_path / "words", b"secret")
+    path.chmod(0o400)
+    assert keys.read_passphrase(str(path)) == b"secret"
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda path: path.chmod(0o640),
+        lambda path: path.chmod(0o604),
+        lambda path: os.link(path, path.with_suffix(".second")),
+        lambda path: (path.rename(path.with_suffix(".real")), path.symlink_to(path.with_suffix(".real"))),
+        lambda path: (path.unlink(), path.mkdir(0o700)),
+        lambda path: (path.unlink(), os.mkfifo(path, 0o600)),
+        lambda path: path.write_bytes(b"x" * 4097),
+    ],
+    ids=["group", "others", "two names", "link", "folder", "FIFO", "too long"],
+)
+def test_an_unsafe_or_long_passphrase_file_is_refused(spoil: Callable[[Path], Any], tmp_path: Path) -> None:
+    path = put(tmp_path / "words", b"secret")
+    spoil(path)
+    with pytest.raises(RecoverError) as raised:
+        keys.read_passphrase(str(path))
+    assert raised.value.code in ("passphrase_unusable", "file_link")
+
+
+def test_a_key_file_that_is_too_long_is_refused_and_not_cut(tmp_path: Path) -> None:
+    path = written(tmp_path / "key", "pem", NoEncryption())
+    with path.open("ab") as file:
+        file.write(b"\n" * 65_536)
+    with pytest.raises(RefusedError, match="longer than 65,536 bytes") as raised:
+        keys.read_private(str(path), None)
+    assert raised.value.code == "key_import_unreadable"
+
+
 def test_a_key_of_another_type_is_refused(tmp_path: Path) -> None:
     key = X25519PrivateKey.generate().private_bytes(*FORMS["pem"], NoEncryption())
     path = put(tmp_path / "key", key)

@@ -13,12 +13,9 @@ from symbi_recover.cli.options import (
 from symbi_recover.core.acts import OperatorKey
 from symbi_recover.core.exits import Exit
 from symbi_recover.read.evidence.locate import readable
-from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.render.safe import safe
 from symbi_recover.wire import canonical
 from symbi_recover.write import keys
-
-_PASSPHRASE_LIMIT = 4096
 
 
 def _deliver(environment: Environment, chosen: str, key: bytes, path: str, created: bool | None) -> Exit:
@@ -84,7 +81,12 @@ def show_command(environment: Environment, chosen_format: str | None) -> Exit:
     examples="symbi-recover key import ./id_ed25519 --passphrase-file ./passphrase",
 )
 @click.argument("file", metavar="FILE")
-@click.option("--passphrase-file", metavar="FILE", help="A private file with the passphrase of the key.")
+@click.option(
+    "--passphrase-file",
+    metavar="FILE",
+    help="A private file (mode 0600) with the passphrase of the key, at most 4,096 bytes; one line end at its end "
+    "is not part of it.",
+)
 @format_option("text", "json")
 @display_options
 @pass_environment
@@ -93,10 +95,7 @@ def import_command(
 ) -> Exit:
     """Run `key import`."""
     chosen = environment.format(chosen_format)
-    passphrase = None
-    if passphrase_file is not None:
-        with OpenedFile.open(passphrase_file) as opened:
-            passphrase = opened.read(_PASSPHRASE_LIMIT).rstrip(b"\r\n")
+    passphrase = None if passphrase_file is None else keys.read_passphrase(passphrase_file)
     state = keys.install(operator_home(), keys.read_private(file, passphrase))
     return _deliver(environment, chosen, state.public_key, state.path, state.created)
 

@@ -48,6 +48,12 @@ _KEY: dict[str, Code] = {
         "A key that others could read is not a secret.",
         "Make a new key, or restrict the file if nobody else could ever read it.",
     ),
+    "passphrase_unusable": _code(
+        _REFUSED,
+        "The file with the passphrase cannot be used.",
+        "It has another owner, is open to others, is no regular file, has several names, or is longer than 4,096 bytes. A passphrase is never cut short.",
+        "Put the passphrase alone into a file of your own with mode 0600.",
+    ),
 }
 
 _LEDGER: dict[str, Code] = {
