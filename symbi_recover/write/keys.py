@@ -144,8 +144,9 @@ def install(home: str, seed: bytes | None = None) -> KeyState:
     """Put a key there, a new one if no seed is given; a key that is there already is kept.
 
     Raises:
-        RefusedError: `operator_key_exists` for another key than the one given, `operator_home_unsafe`,
-            `operator_key_unsafe`, `write_failed`, `rename_unsupported`.
+        RefusedError: `operator_key_exists` for another key than the one given, `operator_public_differs` for the
+            note of another public key, `operator_home_unsafe`, `operator_key_unsafe`, `write_failed`,
+            `rename_unsupported`.
     """
     path = f"{home}/{KEY_NAME}"
     with open_home(home, create=True) as folder:
@@ -173,7 +174,12 @@ def _note_public(folder: int, home: str, signer: Signer) -> None:
         file = OpenedFile(path, os.open(PUBLIC_NAME, FILE_FLAGS, dir_fd=folder))
     with file:
         if file.facts.kind != "file" or file.read(len(text)) != text:
-            raise RefusedError("operator_key_exists", "another public key is noted here", path=path)
+            raise RefusedError(
+                "operator_public_differs",
+                "what lies here is not the public half of the operator's key",
+                path=path,
+                detail=f"the operator's public key is {signer.public_key.hex()}; {shown(file.facts)}",
+            )
 
 
 def read_passphrase(path: str) -> bytes:

@@ -56,6 +56,24 @@ def test_the_same_key_can_be_brought_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "noted", [b"ab" * 32 + b"\n", b"", public_key(SEED).encode()], ids=["foreign", "empty", "no line feed"]
+)
+def test_the_note_of_another_public_key_is_told_apart_from_another_key(noted: bytes, tmp_path: Path) -> None:
+    keys.install(str(tmp_path), SEED)
+    note = tmp_path / "operator.pub"
+    note.write_bytes(noted)
+    with pytest.raises(RefusedError) as raised:
+        keys.install(str(tmp_path))
+    assert (raised.value.code, raised.value.path) == ("operator_public_differs", str(note))
+    assert public_key(SEED) in str(raised.value.detail)
+    assert note.read_bytes() == noted
+    assert (tmp_path / "operator.key").read_bytes() == SEED
+    note.unlink()
+    assert keys.install(str(tmp_path)).public_key.hex() == public_key(SEED)
+    assert note.read_text() == f"{public_key(SEED)}\n"
+
+
+@pytest.mark.parametrize(
     "spoil",
     [
         lambda key: key.chmod(0o640),

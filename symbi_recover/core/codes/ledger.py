@@ -36,6 +36,12 @@ _KEY: dict[str, Code] = {
         "A key is never replaced, because the ledger that it signed could not go on.",
         "Keep the old key and its ledger together in a folder of their own, and begin with an empty one.",
     ),
+    "operator_public_differs": _code(
+        _REFUSED,
+        "The file `operator.pub` does not hold the public half of the operator's key.",
+        "It was left by another key, or changed. `ledger verify` believes it, so it is never rewritten silently.",
+        "If the key is the right one, move `operator.pub` away and run `key init`, which writes it anew; else bring the right key back.",
+    ),
     "key_import_unreadable": _code(
         _REFUSED,
         "A private key cannot be read from the file.",
