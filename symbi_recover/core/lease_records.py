@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from symbi_recover.core.scalars import U32, U64
+from symbi_recover.core.scalars import CANONICAL_UUID, U32, U64
 from symbi_recover.core.shapes import Strict
 
 RECORD_LIMIT = 131_072
@@ -45,7 +45,7 @@ UuidText = Annotated[
     str,
     Meta(
         extra={"kind": "lease_uuid"},
-        extra_json_schema={"pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"},
+        extra_json_schema={"pattern": f"^{CANONICAL_UUID}$"},
     ),
 ]
 """A UUID in canonical form."""

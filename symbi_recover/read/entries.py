@@ -12,6 +12,7 @@ from msgspec import Struct
 from symbi_recover.core.claims import STORE_BYTE_LIMIT, STORE_ENTRY_LIMIT
 from symbi_recover.core.codes import finding
 from symbi_recover.core.findings import Finding
+from symbi_recover.core.scalars import CANONICAL_UUID
 from symbi_recover.read.evidence.locate import GOVERNED, STORE_LOCK
 from symbi_recover.read.evidence.opener import FOLDER_FLAGS, FileFacts, examining, facts_of
 from symbi_recover.read.evidence.store import InvocationStore, shown
@@ -21,8 +22,7 @@ _NAMES = re.compile(
     r"(?P<claim>[0-9a-f]{64})\.jsonl|(?P<resolution>[0-9a-f]{64})\.resolved\.json|"
     r"(?P<publication>[0-9a-f]{64})\.publication\.json|(?P<temporary>\.tmp[A-Za-z0-9]{6})"
 )
-_UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_JOURNAL = re.compile(rf"{_UUID}\.{_UUID}\.jsonl")
+_JOURNAL = re.compile(rf"{CANONICAL_UUID}\.{CANONICAL_UUID}\.jsonl")
 _NEARLY_FULL = 0.9
 
 

@@ -7,7 +7,6 @@ A key that lies beside the evidence is never one of them.
 """
 
 import os
-import re
 from typing import Literal
 
 import msgspec
@@ -15,13 +14,13 @@ from msgspec import Struct
 
 from symbi_recover.core.errors import MisuseError, RefusedError, UnexaminedError
 from symbi_recover.core.report import KeyUsed
+from symbi_recover.core.scalars import HEX_64
 from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.read.keys import public_key as read_public_key
 from symbi_recover.wire.timestamp import is_canonical
 
 FILE_NAME = "trust.jsonl"
 _TRUST_FILE_LIMIT = 1_048_576
-_HEX = re.compile("[0-9a-f]{64}")
 
 
 class TrustEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,7 +86,7 @@ def parse(data: bytes, path: str) -> tuple[TrustEntry, ...]:
             sound = msgspec.json.encode(entry) == line
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise _unusable(f"line {number + 1} is not an entry: {error}", path) from error
-        if not sound or not _HEX.fullmatch(entry.public_key) or not is_canonical(entry.added_at):
+        if not sound or not HEX_64.fullmatch(entry.public_key) or not is_canonical(entry.added_at):
             raise _unusable(f"line {number + 1} is not spelled as an entry is written", path)
         entries.append(entry)
     return tuple(entries)

@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
-from uuid import UUID
 
 import msgspec
 from msgspec import NODEFAULT, UNSET, inspect
 
 from symbi_recover.core.events import EVENTS, Event
+from symbi_recover.core.scalars import HYPHENATED_UUID, UUID
 from symbi_recover.core.shapes import Variant
 from symbi_recover.core.values import ToolChoice
 from symbi_recover.wire import timestamp
@@ -25,8 +25,7 @@ Reader = Callable[[Scanner], Any]
 T = TypeVar("T")
 
 _UUID = re.compile(
-    r"[0-9a-fA-F]{32}|(?:urn:uuid:)?(?P<plain>[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})|\{(?P<braced>"
-    r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\}"
+    rf"[0-9a-fA-F]{{32}}|(?:urn:uuid:)?(?P<plain>{HYPHENATED_UUID})|\{{(?P<braced>{HYPHENATED_UUID})\}}"
 )
 
 

@@ -1,7 +1,6 @@
 """The rules that a signed publication intent must keep before anything is looked at (publication.md section 4)."""
 
-import re
-
+from symbi_recover.core.scalars import ANY_HEX_64
 from symbi_recover.core.values import PublicationIntent
 
 BYTES_LIMIT = 16_777_216
@@ -10,7 +9,6 @@ HOLDING_PREFIX = ".symbi-recover-"
 """Begins the name of the private folder in which a recovery of ours holds a candidate while it gives it its name."""
 HELD_NAME = "candidate"
 _PATH_LIMIT = 4096
-_SHA256 = re.compile("[0-9a-fA-F]{64}")
 _FORBIDDEN = frozenset("{}\\:,\0\n\r")
 
 
@@ -35,7 +33,7 @@ def check(intent: PublicationIntent) -> None:
     if (
         intent.bytes > BYTES_LIMIT
         or intent.candidate_name != f"{CANDIDATE_PREFIX}{intent.publication_id}"
-        or not _SHA256.fullmatch(intent.sha256)
+        or not ANY_HEX_64.fullmatch(intent.sha256)
     ):
         raise IntentError("publication_intent_invalid", _INVALID)
     path = intent.path

@@ -9,16 +9,15 @@ Neither checks a signature or a link; `read/verify/chain.py` does.
 """
 
 import binascii
-import re
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct, defstruct
 
 from symbi_recover.core.events import EVENTS, Event, Payload, ToolEffect
-from symbi_recover.core.scalars import U32, U64, UUID
+from symbi_recover.core.scalars import U32, U64, UUID, is_canonical_uuid
 from symbi_recover.wire import canonical, exact, timestamp
 from symbi_recover.wire.strictjson import MAX_DEPTH, JsonError, Scanner
 
@@ -52,7 +51,6 @@ _LONG_NUMBER = b"0" * 19
 """A run of digits that might be an integer outside 64 bits."""
 _EXACT_DIGITS = 16
 """Characters of a float whose digits, as an integer, and power of ten are both exact in binary64."""
-_UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _AFTER_ENTRY = -len(f'"previous_hash":"{"":64}","run_id":"{"":36}","version":2}}')
 _ENCODE = msgspec.json.Encoder(order="sorted").encode
 
@@ -184,12 +182,6 @@ def _alike(one: Any, other: Any) -> bool:
     if isinstance(one, list) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(_alike, one, other))
     return type(one) is type(other) and (isinstance(one, float) or one == other)
-
-
-@lru_cache(maxsize=1024)
-def is_canonical_uuid(text: str) -> bool:
-    """Whether a UUID is spelled as writers spell it."""
-    return _UUID.fullmatch(text) is not None
 
 
 def _members(line: bytes) -> tuple[bytes, str]:

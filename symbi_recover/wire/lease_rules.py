@@ -28,12 +28,11 @@ from symbi_recover.core.lease_records import (
     VmCreated,
     VmState,
 )
+from symbi_recover.core.scalars import ANY_HEX_64, HEX_64, HYPHENATED_UUID
 
-_DASHED = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-_UUID = re.compile(rf"[0-9a-fA-F]{{32}}|(?:[uU][rR][nN]:[uU][uU][iI][dD]:)?({_DASHED})|\{{({_DASHED})\}}")
-_CANONICAL = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_HEX_64 = re.compile(r"[0-9a-f]{64}")
-_ANY_HEX_64 = re.compile(r"[0-9a-fA-F]{64}")
+_UUID = re.compile(
+    rf"[0-9a-fA-F]{{32}}|(?:[uU][rR][nN]:[uU][uU][iI][dD]:)?({HYPHENATED_UUID})|\{{({HYPHENATED_UUID})\}}"
+)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SLICE = re.compile(r"symbi[A-Za-z0-9._-]*\.slice")
 _FRAMING = re.compile(r"[\x00\r\n]")
@@ -64,11 +63,6 @@ def canonical_uuid(text: str) -> str | None:
         return None
     digits = (match.group(1) or match.group(2) or text).replace("-", "").lower()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-
-
-def is_canonical(text: str) -> bool:
-    """Whether `text` is a UUID in the only form that file names may have."""
-    return _CANONICAL.fullmatch(text) is not None
 
 
 def identity_faults(record: LeaseRecord, stem: str) -> list[Fault]:
@@ -135,10 +129,10 @@ def _origin_faults(origin: Origin) -> list[str]:
         for n in ("agent_id", "run_id", "dispatch_id")
         if getattr(origin, n) == NIL
     ]
-    if not _ANY_HEX_64.fullmatch(origin.public_key):
+    if not ANY_HEX_64.fullmatch(origin.public_key):
         broken.append("origin.public_key is not 64 hex digits")
     prefix, _, digits = origin.call_fingerprint.partition(":")
-    if prefix != "sha256" or not _ANY_HEX_64.fullmatch(digits):
+    if prefix != "sha256" or not ANY_HEX_64.fullmatch(digits):
         broken.append("origin.call_fingerprint is not sha256: and 64 hex digits")
     if not 1 <= len(origin.tool_name.encode()) <= 256 or _CONTROL.search(origin.tool_name):
         broken.append("origin.tool_name is empty, too long, or holds control characters")
@@ -159,7 +153,7 @@ def _state_faults(record: LeaseRecord, deviations: list[Deviation]) -> list[str]
         leaf = [*folded(state.parent.path), f"worker-{record.lease}"]
         if folded(state.cgroup.path) != leaf or state.cgroup.boot_id != state.parent.boot_id:
             broken.append("cgroup is not the leaf of this lease below parent")
-    elif isinstance(state, Created) and not _HEX_64.fullmatch(state.container_id):
+    elif isinstance(state, Created) and not HEX_64.fullmatch(state.container_id):
         broken.append("container_id is not 64 lower-case hex digits")
     return broken
 

@@ -8,10 +8,10 @@ from symbi_recover.core.claims import (
     REFERENCE_LIMIT,
     Review,
 )
+from symbi_recover.core.scalars import ANY_HEX_64
 from symbi_recover.wire import exact
 
 _BLANK = re.compile("[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*")
-_SHA256 = re.compile("[0-9a-fA-F]{64}")
 
 
 def parse_review(data: bytes) -> Review:
@@ -38,6 +38,6 @@ def broken_rule(review: Review) -> str | None:
             return f"evidence reference {number} is blank"
         if len(item.reference.encode()) > REFERENCE_LIMIT:
             return f"evidence reference {number} is longer than {REFERENCE_LIMIT} bytes"
-        if not _SHA256.fullmatch(item.sha256):
+        if not ANY_HEX_64.fullmatch(item.sha256):
             return f"the SHA-256 of evidence reference {number} is not 64 hexadecimal digits"
     return None

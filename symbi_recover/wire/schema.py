@@ -16,13 +16,13 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
-from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.structs import FieldInfo, fields
 
 from symbi_recover.core.events import EVENTS, Event
+from symbi_recover.core.scalars import CANONICAL_UUID, HYPHENATED_UUID, UUID
 from symbi_recover.core.shapes import Variant
 from symbi_recover.core.values import ToolChoice
 
@@ -32,9 +32,8 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 # Python's `$` also matches before a final line feed; this one does not, and means the same elsewhere.
 _END = r"$(?!\n)"
-_HYPHENATED = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-_UUID = rf"^(?:[0-9a-fA-F]{{32}}|(?:urn:uuid:)?{_HYPHENATED}|\{{{_HYPHENATED}\}}){_END}"
-_PRINTED_UUID = rf"^[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{_END}"
+_UUID = rf"^(?:[0-9a-fA-F]{{32}}|(?:urn:uuid:)?{HYPHENATED_UUID}|\{{{HYPHENATED_UUID}\}}){_END}"
+_PRINTED_UUID = f"^{CANONICAL_UUID}{_END}"
 _SPACE = r"[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _TIME = (
     r"^{ws}(?:[0-9]{{1,4}}|[+-]0*[0-9]{{1,6}}){ws}-{ws}(?:0?[1-9]|1[0-2]){ws}-{ws}(?:0?[1-9]|[12][0-9]|3[01])[Tt ]"

@@ -20,13 +20,13 @@ from docker.errors import APIError, DockerException
 from msgspec import Struct
 
 from symbi_recover.core.retirement import FENCE_LABEL, FENCE_REPOSITORY, NONCE_LABEL
+from symbi_recover.core.scalars import HEX_64
 from symbi_recover.read.daemon.engine import _Budget
 from symbi_recover.read.daemon.events import RememberingEngine
 from symbi_recover.read.daemon.questions import DaemonError, Listed
 
 T = TypeVar("T")
 EMPTY_TAR = bytes(1024)
-_FULL_ID = re.compile(r"[0-9a-f]{64}")
 _IMAGE_ID = re.compile(r"sha256:[0-9a-f]{64}")
 _QUOTED_ID = re.compile(r'by container "([0-9a-f]{64})"')
 _COMMAND = ["none"]
@@ -95,7 +95,7 @@ class EngineHand(RememberingEngine):
             match = _QUOTED_ID.search(error.text)
             return NameTaken(match.group(1) if match else None, error.text)
         answer = made.get("Id") if isinstance(made, dict) else None
-        if not isinstance(answer, str) or not _FULL_ID.fullmatch(answer):
+        if not isinstance(answer, str) or not HEX_64.fullmatch(answer):
             raise self._malformed("the create names no container")
         return answer
 
@@ -105,7 +105,7 @@ class EngineHand(RememberingEngine):
         Raises:
             DaemonError: it was not done, or nobody knows.
         """
-        _need(_FULL_ID, container_id)
+        _need(HEX_64, container_id)
         try:
             self._do(lambda client: client.remove_container(container_id, force=force, v=volumes))
         except _AbsentError:

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbi_recover.core.lease_records import RECORD_LIMIT, AdmissionLimits, phase_of
+from symbi_recover.core.scalars import is_canonical_uuid
 from symbi_recover.wire import lease
-from symbi_recover.wire.lease_rules import canonical_uuid, folded, is_canonical
+from symbi_recover.wire.lease_rules import canonical_uuid, folded
 from tests.support.writer import lease as made
 from tests.support.writer.text import compact
 
@@ -87,8 +88,10 @@ def test_spellings_that_only_other_libraries_take_are_refused(text: str) -> None
 
 
 def test_file_names_have_one_spelling() -> None:
-    assert is_canonical(LEASE)
-    assert not any(map(is_canonical, (LEASE.upper(), LEASE.replace("-", ""), f"{LEASE}\n", f"{{{LEASE}}}")))
+    assert is_canonical_uuid(LEASE)
+    assert not any(
+        map(is_canonical_uuid, (LEASE.upper(), LEASE.replace("-", ""), f"{LEASE}\n", f"{{{LEASE}}}"))
+    )
 
 
 def test_each_tolerated_deviation_has_its_name() -> None:

@@ -26,8 +26,9 @@ from symbi_recover.core.leases import (
     Verdict,
     VerifyDocument,
 )
+from symbi_recover.core.scalars import is_canonical_uuid
 from symbi_recover.read.verify.lease_judge import judge, one_lease
-from symbi_recover.read.verify.lease_store import is_lease, read_store
+from symbi_recover.read.verify.lease_store import read_store
 from symbi_recover.read.verify.origin import OriginSearch, origins
 from symbi_recover.render import leases
 from symbi_recover.render.shell import option
@@ -265,7 +266,7 @@ def need_canonical(lease: str) -> None:
     Raises:
         MisuseError: it is no canonical UUID.
     """
-    if not is_lease(lease):
+    if not is_canonical_uuid(lease):
         raise MisuseError(
             "usage", "a lease is named by its UUID, lower case with hyphens", hint=spelling_hint(lease)
         )

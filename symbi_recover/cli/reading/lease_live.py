@@ -1,7 +1,5 @@
 """`lease check` and `lease capacity`: what the recorded daemons and a running helper answer about a lease store."""
 
-import re
-
 import click
 
 from symbi_recover.cli.env import Environment
@@ -18,13 +16,12 @@ from symbi_recover.cli.reading.lease import (
 from symbi_recover.core.errors import MisuseError
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.leases import CapacityDocument, CheckDocument
+from symbi_recover.core.scalars import HEX_64
 from symbi_recover.read.daemon import helper
 from symbi_recover.read.verify.lease_capacity import examine_capacity
 from symbi_recover.read.verify.lease_judge import one_lease
 from symbi_recover.read.verify.lease_store import resolve
 from symbi_recover.render import leases
-
-_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
 @click.command(
@@ -109,7 +106,7 @@ def capacity_command(
 ) -> Exit:
     """Run `lease capacity`."""
     form = environment.format(chosen_format)
-    if not _FINGERPRINT.fullmatch(fingerprint):
+    if not HEX_64.fullmatch(fingerprint):
         raise MisuseError("usage", "--fingerprint takes 64 lower-case hexadecimal digits")
     question = Question(environment, state_dir, helper_uid)
     directory = resolve(question.directory)

@@ -1,7 +1,5 @@
 """`lease reconcile` and `lease fences`: end what is proven to be ours, and nothing else."""
 
-import re
-
 import click
 
 from symbi_recover.cli.env import Environment, operator_home
@@ -18,10 +16,10 @@ from symbi_recover.core.retirement import (
     ReconcileItem,
     ReconcileReport,
 )
+from symbi_recover.core.scalars import HEX_64
 from symbi_recover.read.verify.lease_judge import one_lease
 from symbi_recover.render import lease_acts
 
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 CONFIRM = "Consent: repeat the SHA-256 that the plan prints."
 
 
@@ -126,7 +124,7 @@ def need_digest(text: str | None) -> None:
     Raises:
         MisuseError: it is none.
     """
-    if text is not None and not _SHA256.fullmatch(text):
+    if text is not None and not HEX_64.fullmatch(text):
         raise MisuseError("usage", "--confirm takes the 64 hexadecimal digits that the plan prints")
 
 

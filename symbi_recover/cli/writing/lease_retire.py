@@ -1,7 +1,5 @@
 """`lease witness` and `lease retire`: prove that a creation can no longer complete, and only then drop its record."""
 
-import re
-
 import click
 
 from symbi_recover.cli.env import Environment, operator_home
@@ -11,13 +9,13 @@ from symbi_recover.cli.writing.lease import CONFIRM, need_digest
 from symbi_recover.core.errors import MisuseError
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.retirement import RetireDocument, RetireReport, WitnessDocument, WitnessReport
+from symbi_recover.core.scalars import HEX_64
 from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.read.retirement.examine import Asker
 from symbi_recover.read.retirement.host import Host, RealHost
 from symbi_recover.render import lease_acts
 from symbi_recover.render.shell import option
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 _MOST_REVIEWED = 1 << 20
 
 
@@ -219,7 +217,7 @@ def _reviewed(path: str | None) -> frozenset[str]:
         data = file.read(_MOST_REVIEWED)
     lines = data.decode("utf-8", "replace").splitlines()
     words = [line.split()[0] for line in lines if line.strip() and not line.startswith("#")]
-    if len(data) > _MOST_REVIEWED or not all(_DIGEST.fullmatch(word) for word in words):
+    if len(data) > _MOST_REVIEWED or not all(HEX_64.fullmatch(word) for word in words):
         raise MisuseError(
             "review_list_invalid", "a line does not begin with 64 hexadecimal digits", path=path
         )

@@ -4,7 +4,6 @@ The daemon's three answers are compared exactly: a name filter matches parts, a 
 another container's name, and a label may be anybody's. A name or a label alone never makes a container the lease's.
 """
 
-import re
 from collections.abc import Iterator
 
 from msgspec import Struct
@@ -13,9 +12,8 @@ from symbi_recover.core.codes import finding
 from symbi_recover.core.findings import Finding
 from symbi_recover.core.lease_records import LABEL, Created
 from symbi_recover.core.leases import ContainerView, LeaseView
+from symbi_recover.core.scalars import HEX_64
 from symbi_recover.read.daemon.questions import STATES, Container, Listed
-
-_FULL_ID = re.compile(r"[0-9a-f]{64}")
 
 
 class Seen(Struct, frozen=True):
@@ -85,7 +83,7 @@ def _misfits(view: LeaseView, seen: Seen, wanted_id: str | None, own: set[str]) 
         yield "container_several", ", ".join(sorted(own))
     ids = {one.id for one in (*seen.by_label, by_id, by_name) if one is not None}
     for one in sorted(ids):
-        if not _FULL_ID.fullmatch(one):
+        if not HEX_64.fullmatch(one):
             yield "container_mismatch", f"{one!r} is no full container id"
 
 

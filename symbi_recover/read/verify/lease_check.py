@@ -32,6 +32,7 @@ from symbi_recover.core.leases import (
     StoreReport,
     Verdict,
 )
+from symbi_recover.core.scalars import HEX_64
 from symbi_recover.read.daemon.activation import ASLEEP, engine_runs, waits_for_start
 from symbi_recover.read.daemon.endpoint import Endpoint, Reader, changed_since, read_configuration, resolve
 from symbi_recover.read.daemon.listener import Listener, find_engine
@@ -44,7 +45,6 @@ from symbi_recover.read.verify.container import Seen, container_views, judge_con
 from symbi_recover.read.verify.lease_judge import refusing
 
 Connect = Callable[[str], Engine]
-_FULL_ID = re.compile(r"[0-9a-f]{64}")
 _OVER = frozenset({"created", "exited", "dead"})
 """States in which no process of the container may live."""
 _LIVE = frozenset({"running", "paused"})
@@ -234,7 +234,7 @@ class Checker:
     def _differs(self, one: Container) -> str | None:
         if one.state in _LIVE and one.pid and isinstance(read_identity(one.pid, self.proc), Gone):
             return f"container {one.id} is {one.state} with process {one.pid}, which is not there"
-        if one.state in _OVER and _FULL_ID.fullmatch(one.id):
+        if one.state in _OVER and HEX_64.fullmatch(one.id):
             living = self._living(one.id)
             if living:
                 return f"container {one.id} is {one.state}, and process {living[0]} lives in its cgroup"

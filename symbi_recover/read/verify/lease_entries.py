@@ -6,6 +6,7 @@
 from symbi_recover.core.codes import finding
 from symbi_recover.core.findings import Finding
 from symbi_recover.core.leases import EntryView
+from symbi_recover.core.scalars import is_canonical_uuid
 from symbi_recover.read.evidence.locate import readable
 from symbi_recover.read.evidence.opener import FileFacts
 from symbi_recover.read.verify.lease_store import (
@@ -19,7 +20,7 @@ from symbi_recover.read.verify.lease_store import (
     Entry,
     StoreSnapshot,
 )
-from symbi_recover.wire.lease_rules import canonical_uuid, is_canonical
+from symbi_recover.wire.lease_rules import canonical_uuid
 
 YOUNG_NS = 60_000_000_000
 """Beside a running helper, records younger than this may be work in progress (section 9)."""
@@ -59,7 +60,7 @@ def judge_entry(entry: Entry, snapshot: StoreSnapshot, uid: int) -> list[Finding
         return [finding("lock_unsafe", described(entry.facts), path=where)]
     if entry.name == SOCKET:
         return _socket(entry, where, uid, snapshot)
-    if entry.name in KNOWN or (entry.name.startswith("vm-") and is_canonical(entry.name[3:])):
+    if entry.name in KNOWN or (entry.name.startswith("vm-") and is_canonical_uuid(entry.name[3:])):
         return []
     return [finding("entry_unknown", described(entry.facts), path=where)]
 
@@ -67,7 +68,7 @@ def judge_entry(entry: Entry, snapshot: StoreSnapshot, uid: int) -> list[Finding
 def _record(entry: Entry, where: str, uid: int) -> list[Finding]:
     found = []
     facts = entry.facts
-    named = is_canonical(entry.stem)
+    named = is_canonical_uuid(entry.stem)
     if not named:
         code = "entry_not_uuid" if canonical_uuid(entry.stem) is None else "entry_noncanonical_name"
         found.append(finding(code, f"the name is {entry.name!r}", path=where))
@@ -136,7 +137,7 @@ def view_of(entry: Entry, found: list[Finding]) -> EntryView:
     """An entry as the report shows it."""
     facts = entry.facts
     record = entry.reading.record if entry.reading else None
-    lease = record.lease if record else entry.stem if is_canonical(entry.stem) else None
+    lease = record.lease if record else entry.stem if is_canonical_uuid(entry.stem) else None
     return EntryView(
         name=readable(entry.name),
         kind=facts.kind,

@@ -25,6 +25,7 @@ from symbi_recover.core.lease_records import (
     SMALL_LIMIT,
 )
 from symbi_recover.core.leases import Helper, WorkerView
+from symbi_recover.core.scalars import is_canonical_uuid
 from symbi_recover.read.evidence import host
 from symbi_recover.read.evidence.clock import StartTime, process_time
 from symbi_recover.read.evidence.kernel import PROC, CannotKnow
@@ -35,7 +36,6 @@ from symbi_recover.read.evidence.processes import Executable, Observation, names
 from symbi_recover.read.verify.lease import HostFacts, look_at_worker
 from symbi_recover.read.verify.staging import Pool, list_names, read_staging
 from symbi_recover.wire.lease import RecordReading, SmallReading, read_admission, read_record
-from symbi_recover.wire.lease_rules import is_canonical
 
 LOCK = "supervisor.lock"
 SOCKET = "supervisor.sock"
@@ -100,11 +100,6 @@ class StoreSnapshot(Struct, frozen=True, kw_only=True):
     def entry(self, name: str) -> Entry | None:
         """The entry of that name, or None."""
         return next((entry for entry in self.entries if entry.name == name), None)
-
-
-def is_lease(text: str) -> bool:
-    """Whether `text` names a lease as file names do: a UUID, lower case with dashes."""
-    return is_canonical(text)
 
 
 def resolve(path: str) -> str:
@@ -192,7 +187,9 @@ def _gather(path: str, folder: int, now_ns: int, *, ours: bool, proc: str, cgrou
         boot=boot if isinstance(boot, str) else None,
         pool=read_staging(folder, proc),
         workers=_workers(entries, path, facts),
-        vm_folders=tuple(name[3:] for name in names if name.startswith("vm-") and is_canonical(name[3:])),
+        vm_folders=tuple(
+            name[3:] for name in names if name.startswith("vm-") and is_canonical_uuid(name[3:])
+        ),
         jails=_jails(path),
     )
 
@@ -259,7 +256,7 @@ def _reading(name: str, data: bytes) -> RecordReading | None:
     if name.startswith(WRITE_PREFIX):
         return read_record(data, None)
     stem = name.removesuffix(SUFFIX)
-    return read_record(data, stem) if name.endswith(SUFFIX) and is_canonical(stem) else None
+    return read_record(data, stem) if name.endswith(SUFFIX) and is_canonical_uuid(stem) else None
 
 
 def _workers(entries: list[Entry], path: str, facts: HostFacts) -> dict[str, WorkerView]:
@@ -327,4 +324,4 @@ def _jails(path: str) -> tuple[str, ...]:
         return ()
     finally:
         os.close(folder)
-    return tuple(name for name in names if is_canonical(name))
+    return tuple(name for name in names if is_canonical_uuid(name))

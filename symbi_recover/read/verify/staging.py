@@ -22,12 +22,12 @@ from symbi_recover.core.lease_records import (
     StagingReservation,
 )
 from symbi_recover.core.leases import StagedSnapshot, StagingAmount, StagingCapacity
+from symbi_recover.core.scalars import is_canonical_uuid
 from symbi_recover.read.evidence.kernel import PROC
 from symbi_recover.read.evidence.locate import lstat_at, readable
 from symbi_recover.read.evidence.locks import LockState, ask_lock
 from symbi_recover.read.evidence.opener import FileFacts, OpenedFile, facts_of, open_folder
 from symbi_recover.wire.lease import SmallReading, read_reservation, read_staging_limits
-from symbi_recover.wire.lease_rules import is_canonical
 
 _MOST_INSIDE = 64
 _U64 = 2**64
@@ -239,7 +239,7 @@ def _judge_entry(
         findings.append(finding("staging_bad_entry", message, path=where))
 
     problem = None
-    if not is_canonical(entry.name):
+    if not is_canonical_uuid(entry.name):
         problem = "the name is not a UUID in canonical form"
     elif entry.facts is None or not _private_folder(entry.facts, uid):
         problem = "not a private folder"
