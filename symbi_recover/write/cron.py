@@ -2,7 +2,8 @@
 
 1. the folder, the database and the files beside it are private; 2. open it as the runtime does: WAL, FULL, missing
 tables and columns made, rows of old releases marked; 3. bind an unowned store, refuse a foreign one; 4. read the
-occurrence and prove its fingerprint; 5. inspect the invocation again; 6. one IMMEDIATE transaction, all or nothing.
+occurrence and prove its fingerprint; 5. inspect the invocation again; 6. one IMMEDIATE transaction, all or nothing;
+7. bring its log into the database, and sync the folder.
 
 The receipt is in force by then. Whatever fails here is repaired by repeating the same review.
 """
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 OPENING = "Resolution saved; failed to open cron history: "
 OWNING = "Resolution saved; cron store ownership check failed: "
 UPDATING = "Resolution saved; cron history update failed, repeat this same review: "
+CONFIRMING = (
+    "Resolution saved; cron history is up to date, but not confirmed durable, repeat this same review: "
+)
+"""Our own: the runtime takes no such step."""
 _LEGACY_ERROR = "legacy run has no durable invocation identity; inspect original effects before retry"
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _OPEN_TIMEOUT = 5.0
@@ -106,7 +111,7 @@ def update(
         clock: nanoseconds since 1970.
 
     Raises:
-        RefusedError: `cron_update_failed`, with the runtime's words.
+        RefusedError: `cron_update_failed`, with the runtime's words; `cron_update_unconfirmed` if step 7 alone failed.
     """
     if not os.path.exists(path):
         return CronUpdate(False, "there is no schedule database at its place")
@@ -124,6 +129,7 @@ def update(
                 return CronUpdate(False, "the schedule database has no such occurrence", bound)
             resolution = _resolution(store, scope, invocation_id, occurrence)
             changed = _reconcile(database, invocation_id, occurrence, resolution, _column_time(clock()))
+        with _failing(CONFIRMING, path, "cron_update_unconfirmed"):
             _make_durable(database, path)
     return CronUpdate(changed, "" if changed else "its history was up to date", bound)
 
@@ -133,19 +139,17 @@ class _StoreError(Exception):
 
 
 @contextmanager
-def _failing(stage: str, path: str) -> Iterator[None]:
+def _failing(stage: str, path: str, code: str = "cron_update_failed") -> Iterator[None]:
     import sqlite3  # noqa: PLC0415 -- late: only schedules need it
 
     try:
         yield
     except _StoreError as error:
-        raise RefusedError("cron_update_failed", f"{stage}{error}", path=path) from error
+        raise RefusedError(code, f"{stage}{error}", path=path) from error
     except sqlite3.Error as error:
-        raise RefusedError("cron_update_failed", f"{stage}SQLite error: {error}", path=path) from error
+        raise RefusedError(code, f"{stage}SQLite error: {error}", path=path) from error
     except OSError as error:
-        raise RefusedError(
-            "cron_update_failed", f"{stage}SQLite error: {system_text(error)}", path=path
-        ) from error
+        raise RefusedError(code, f"{stage}SQLite error: {system_text(error)}", path=path) from error
 
 
 def _check_protection(path: str) -> None:

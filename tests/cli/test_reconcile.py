@@ -1,9 +1,12 @@
 """`invocation reconcile` from the outside: what is printed, what is said, and times from the given clock."""
 
+import errno
 import json
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import pytest
 from freezegun import freeze_time
 
 from symbi_recover.core.acts import ReconciledInvocation
+from symbi_recover.write import cron
 from tests.support.cli import Ran, run_terminal
 from tests.support.writer.claim import Invocation, review
 from tests.support.writer.cron_store import cron_project
@@ -207,6 +211,49 @@ def test_a_failed_update_leaves_the_receipt_and_the_same_review_repairs_it(tmp_p
     assert json.loads(ran.out)["cron_history_updated"] is True
     assert invocation.receipt_path.read_bytes() == receipt
     assert rows(database) == ["reconciled", "reconciled", '"Paused"']
+
+
+class Unsteady(sqlite3.Connection):
+    """A connection whose device fails at the checkpoint."""
+
+    def execute(self, *words: Any) -> sqlite3.Cursor:
+        if "wal_checkpoint" in words[0]:
+            raise sqlite3.OperationalError("disk I/O error")
+        return super().execute(*words)
+
+
+def no_checkpoint(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Unsteady))
+
+
+def no_folder_sync(patch: pytest.MonkeyPatch) -> None:
+    def fail(_: int) -> bool:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    patch.setattr(cron, "sync_folder", fail)
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [(no_checkpoint, "disk I/O error"), (no_folder_sync, "Input/output error (os error 5)")],
+)
+def test_an_update_that_is_not_confirmed_durable_is_told_apart_from_a_failed_one(
+    broken: Callable[[pytest.MonkeyPatch], None], words: str, tmp_path: Path
+) -> None:
+    project = make_project(tmp_path / "p")
+    invocation, home = cron_project(project), operator_home(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        broken(patch)
+        ran = reconcile(tmp_path, invocation, home=home)
+    assert ran.rc == 1
+    assert ran.out == b""
+    assert ran.first_error_line == f"{PREFIX}{cron.CONFIRMING}SQLite error: {words}"
+    assert "update failed" not in ran.err.decode()
+    assert "cron_update_unconfirmed" in ran.err.decode()
+    assert rows(project.state / "cron_jobs.db") == ["reconciled", "reconciled", '"Paused"']
+    again = reconcile(tmp_path, invocation, home=home)
+    assert again.rc == 0
+    assert json.loads(again.out)["cron_history_updated"] is False
 
 
 def test_why_a_schedule_was_left_as_it_is_is_said(tmp_path: Path) -> None:

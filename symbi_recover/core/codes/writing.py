@@ -105,6 +105,12 @@ _RESOLUTION: dict[str, Code] = {
         "The receipt is in force. The schedule still counts the occurrence as unresolved.",
         "Put right what is named, then run the same command with the same review again.",
     ),
+    "cron_update_unconfirmed": _code(
+        _REFUSED,
+        "The resolution is saved and the schedule's history is up to date, but the system could not confirm that the history is on the device.",
+        "A power failure may undo the history's update; the receipt is not concerned.",
+        "Look at the device, then run the same command with the same review again.",
+    ),
     "cron_history_untouched": _code(
         _REMARK,
         "The schedule's history was left as it is.",
