@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from symbi_recover.core.claims import SCHEDULER_SCOPE, Inspection, PublicationState, Review, Status
 from symbi_recover.core.errors import RecoverError
 from symbi_recover.core.plan import Plan
@@ -33,11 +35,11 @@ def reconciliation(store: InvocationStore, inspection: Inspection, review: Revie
     """The plan for `invocation reconcile` with a review that is perhaps not complete."""
     snapshot = inspection.snapshot
     missing = []
-    broken = broken_rule(review)
+    if not review.effects_stopped:
+        missing.append("set effects_stopped to true by hand, once you have made sure that nothing goes on")
+    broken = broken_rule(replace(review, effects_stopped=True))
     if broken is not None:
         missing.append(f"in the review: {broken}")
-    if review.effects_stopped is not True:
-        missing.append("set effects_stopped to true by hand, once you have made sure that nothing goes on")
     if review.snapshot_hash != inspection.snapshot_hash:
         missing.append(
             f"the review is for {review.snapshot_hash}, the evidence is {inspection.snapshot_hash}"
