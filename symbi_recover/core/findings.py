@@ -34,6 +34,26 @@ class Code(Struct, frozen=True):
     """What the operator can do, as one sentence."""
 
 
+def refused(meaning: str, why: str, step: str) -> Code:
+    """A code of evidence that cannot be accepted, and of a failure; `step` is what to do next."""
+    return Code(Severity.REFUSED, meaning, why, step)
+
+
+def attention(meaning: str, why: str, step: str) -> Code:
+    """A code of what somebody must decide."""
+    return Code(Severity.ATTENTION, meaning, why, step)
+
+
+def remark(meaning: str, why: str, step: str) -> Code:
+    """A code of what an honest writer would not have produced."""
+    return Code(Severity.REMARK, meaning, why, step)
+
+
+def info(meaning: str, why: str, step: str) -> Code:
+    """A code of what is worth knowing."""
+    return Code(Severity.INFO, meaning, why, step)
+
+
 class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing found, and where.
 
