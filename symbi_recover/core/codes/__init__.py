@@ -12,6 +12,7 @@ from symbi_recover.core.codes import (
     publication,
     retirement,
     trust,
+    worker,
     writing,
 )
 from symbi_recover.core.errors import RecoverError
@@ -29,6 +30,7 @@ _PARTS = (
     publication,
     retirement,
     trust,
+    worker,
     writing,
 )
 
