@@ -13,15 +13,12 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import requests
-import urllib3
 from docker import APIClient
-from docker.errors import APIError, DockerException
+from docker.errors import APIError
 from msgspec import Struct
 
 from symbi_recover.core.retirement import FENCE_LABEL, FENCE_REPOSITORY, NONCE_LABEL
 from symbi_recover.core.scalars import HEX_64
-from symbi_recover.read.daemon.engine import _Budget
 from symbi_recover.read.daemon.events import RememberingEngine
 from symbi_recover.read.daemon.questions import DaemonError, Listed
 
@@ -150,25 +147,11 @@ class EngineHand(RememberingEngine):
     def _do(self, act: Callable[[APIClient], T]) -> T:
         """One change, over one connection, within one budget."""
         version = self.facts().asked_api_version
-        budget = self._adapter.budget = _Budget(self.seconds, self.most_bytes)
-        try:
-            client = APIClient(base_url=f"unix://{self.path}", version=version, timeout=int(self.seconds) + 1)
-            client.trust_env = False
-            client.mount("http+docker://", self._adapter)
-            return act(client)
-        except APIError as error:
-            raise self._refusal(error) from error
-        except (
-            requests.RequestException,
-            urllib3.exceptions.HTTPError,
-            DockerException,
-            OSError,
-            ValueError,
-            TypeError,
-        ) as error:
-            raise self._failure(error, budget) from error
-        finally:
-            self._adapter.close()
+        with self._question():
+            try:
+                return act(self._new_client(version))
+            except APIError as error:
+                raise self._refusal(error) from error
 
     def _refusal(self, error: APIError) -> DaemonError:
         text = str(error.explanation or error)[:500]

@@ -9,12 +9,15 @@ import os
 from contextlib import ExitStack
 from typing import Literal, get_args
 
+from msgspec import Struct
+
 from symbi_recover.core.errors import RecoverError
 from symbi_recover.core.retirement import LockState, RetireReport
 from symbi_recover.read.retirement.examine import examine
 from symbi_recover.read.retirement.table import decide
 from symbi_recover.write import keys
 from symbi_recover.write.retire_request import (
+    Outcome,
     Request,
     judged,
     record_of,
@@ -29,27 +32,20 @@ _Refusal = Literal["supervisor_running", "lock_missing", "lock_replaced", "lock_
 _LOCKS: tuple[_Refusal, ...] = get_args(_Refusal)
 
 
+class _Refused(Struct, frozen=True):
+    """Why the lock could not be had."""
+
+    lock: _Refusal
+    why: str
+
+
 def plan(request: Request) -> RetireReport:
     """Say what is known, what would be done, and what speaks against it; nothing is touched.
 
     Raises:
         UnexaminedError: the store cannot be read, or has no good record of the lease.
     """
-    snapshot, report = judged(request, request.path, ours=False)
-    view, folder = record_of(request, snapshot, report)
-    seen = examine(view, report, folder, request.asker(report.helper_uid))
-    lock: LockState = "supervisor_running" if report.helper.supervises else "not_taken"
-    local = why_not_local(report.state_dir)
-    evidence = seen.evidence(
-        lock=lock,
-        local=local is None,
-        confirmed=False,
-        details={} if local is None else {"state_dir_not_local": local},
-        **terms(request, view, ready=os.path.lexists(f"{request.home}/{keys.KEY_NAME}")),
-    )
-    return report_of(
-        request, report, "plan", seen=seen.seen, decision=decide(evidence), findings=seen.findings
-    )
+    return _without_lock(request)
 
 
 def retire(request: Request) -> RetireReport:
@@ -67,29 +63,36 @@ def retire(request: Request) -> RetireReport:
             lock = next((code for code in _LOCKS if code == error.code), None)
             if lock is None:
                 raise
-            return _without_lock(request, lock, error)
+            why = f"{error.message}; {error.hint}" if error.hint else error.message
+            return _without_lock(request, _Refused(lock, why))
         return Run(request, held, signer).go()
 
 
-def _without_lock(request: Request, lock: LockState, error: RecoverError) -> RetireReport:
-    """Without the lock nothing is done; all other evidence is still told."""
+def _without_lock(request: Request, refusal: _Refused | None = None) -> RetireReport:
+    """Tell all evidence, of a plan or beside a lock that was refused; nothing is touched."""
     snapshot, report = judged(request, request.path, ours=False)
     view, folder = record_of(request, snapshot, report)
     seen = examine(view, report, folder, request.asker(report.helper_uid))
+    details: dict[str, str] = {}
+    if refusal is not None:
+        lock: LockState = refusal.lock
+        details[lock] = refusal.why
+    else:
+        lock = "supervisor_running" if report.helper.supervises else "not_taken"
     local = why_not_local(report.state_dir)
-    details: dict[str, str] = {lock: f"{error.message}; {error.hint}" if error.hint else error.message}
     if local is not None:
         details["state_dir_not_local"] = local
     evidence = seen.evidence(
         lock=lock,
         local=local is None,
-        confirmed=True,
-        record_same=view.sha256 == request.confirm,
+        confirmed=request.confirm is not None,
+        record_same=request.confirm in (None, view.sha256),
         details=details,
-        **terms(request, view, ready=True),
+        **terms(request, view, ready=os.path.lexists(f"{request.home}/{keys.KEY_NAME}")),
     )
+    outcome: Outcome = "plan" if refusal is None else "refused"
     return report_of(
-        request, report, "refused", seen=seen.seen, decision=decide(evidence), findings=seen.findings
+        request, report, outcome, seen=seen.seen, decision=decide(evidence), findings=seen.findings
     )
 
 

@@ -18,6 +18,7 @@ from symbi_recover.core.exits import Exit
 from symbi_recover.core.leases import CapacityDocument, CheckDocument
 from symbi_recover.core.scalars import HEX_64
 from symbi_recover.read.daemon import helper
+from symbi_recover.read.daemon.endpoint import account_home
 from symbi_recover.read.verify.lease_capacity import examine_capacity
 from symbi_recover.read.verify.lease_judge import one_lease
 from symbi_recover.read.verify.lease_store import resolve
@@ -58,7 +59,7 @@ def check_command(
     """Run `lease check`."""
     # late: the SDK takes longer to load than everything else together
     from symbi_recover.read.daemon.engine import DockerEngine  # noqa: PLC0415
-    from symbi_recover.read.verify.lease_check import Checker, account_home, check_store  # noqa: PLC0415
+    from symbi_recover.read.verify.lease_check import Checker, check_store  # noqa: PLC0415
 
     form = environment.format(chosen_format)
     for lease in chosen:

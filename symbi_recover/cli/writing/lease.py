@@ -17,6 +17,7 @@ from symbi_recover.core.retirement import (
     ReconcileReport,
 )
 from symbi_recover.core.scalars import HEX_64
+from symbi_recover.read.daemon.endpoint import account_home, read_configuration, resolve
 from symbi_recover.read.verify.lease_judge import one_lease
 from symbi_recover.render import lease_acts
 
@@ -64,7 +65,7 @@ def reconcile_command(
 ) -> Exit:
     """Run `lease reconcile`."""
     # late: the SDK takes longer to load than everything else together
-    from symbi_recover.read.verify.lease_check import Checker, account_home  # noqa: PLC0415
+    from symbi_recover.read.verify.lease_check import Checker  # noqa: PLC0415
     from symbi_recover.write.daemon import EngineHand  # noqa: PLC0415
 
     form = environment.format(chosen_format)
@@ -162,6 +163,8 @@ def _reconcile_next(report: ReconcileReport, code: Exit, store: str, chosen: tup
     if acts:
         # The hash is over the chosen leases alone.
         return " ".join(["symbi-recover lease reconcile", store, *chosen, f"--confirm {report.plan_hash}"])
+    if report.store_blocked is None:
+        return f"symbi-recover lease verify {store}"
     if code is Exit.OK:
         return "start the helper again, if it was stopped" if report.executed else "nothing"
     return "see `symbi-recover explain CODE` for each code; `lease retire` for tombstones"
@@ -196,8 +199,6 @@ def fences_command(
 ) -> Exit:
     """Run `lease fences`."""
     # late: the SDK takes longer to load than everything else together
-    from symbi_recover.read.daemon.endpoint import read_configuration, resolve  # noqa: PLC0415
-    from symbi_recover.read.verify.lease_check import account_home  # noqa: PLC0415
     from symbi_recover.write import fences  # noqa: PLC0415
     from symbi_recover.write.daemon import EngineHand  # noqa: PLC0415
     from symbi_recover.write.ledger import recorder  # noqa: PLC0415

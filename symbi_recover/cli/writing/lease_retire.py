@@ -10,6 +10,7 @@ from symbi_recover.core.errors import MisuseError
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.retirement import RetireDocument, RetireReport, WitnessDocument, WitnessReport
 from symbi_recover.core.scalars import HEX_64
+from symbi_recover.read.daemon.endpoint import account_home
 from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.read.retirement.examine import Asker
 from symbi_recover.read.retirement.host import Host, RealHost
@@ -189,7 +190,6 @@ class _Asking:
 
     def __init__(self, question: Question, seconds: float, reviewed: frozenset[str]) -> None:
         # late: the SDK takes longer to load than everything else together
-        from symbi_recover.read.verify.lease_check import account_home  # noqa: PLC0415
         from symbi_recover.write.daemon import EngineHand  # noqa: PLC0415
 
         def hand(path: str) -> EngineHand:

@@ -12,6 +12,7 @@ clients could read in two ways is unresolved rather than guessed.
 """
 
 import hashlib
+import pwd
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -51,6 +52,14 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     def socket(self) -> str | None:
         """Path of the Unix socket, or None for what cannot be asked."""
         return self.view.address if self.view.kind == "unix" else None
+
+
+def account_home(uid: int) -> str | None:
+    """The home of an account, for a client that was started without `HOME`."""
+    try:
+        return pwd.getpwuid(uid).pw_dir or None
+    except (KeyError, OverflowError):
+        return None
 
 
 def resolve(environment: Mapping[str, str], *, home: str | None, read: Reader) -> Endpoint:

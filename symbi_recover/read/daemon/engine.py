@@ -12,6 +12,8 @@ import json
 import re
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
@@ -182,17 +184,13 @@ class DockerEngine:
         self.most_bytes = most_bytes
         self._version: str | None = None
         self._facts: EngineFacts | None = None
+        self._adapter = _Adapter(f"http+unix://{path}", timeout=int(seconds) + 1)
         try:
-            self._client = APIClient(
-                base_url=f"unix://{path}", version=".".join(map(str, OLDEST)), timeout=int(seconds) + 1
-            )
+            self._client = self._new_client(".".join(map(str, OLDEST)))
         except (DockerException, OSError, ValueError, TypeError) as error:
             raise DaemonError(
                 "daemon_away", f"the client cannot be set up: {error}", stage="connect", path=path
             ) from error
-        self._client.trust_env = False
-        self._adapter = _Adapter(f"http+unix://{path}", timeout=int(seconds) + 1)
-        self._client.mount("http+docker://", self._adapter)
 
     def facts(self) -> EngineFacts:
         """See `questions.Engine`; asked once."""
@@ -258,6 +256,35 @@ class DockerEngine:
         """See `questions.Engine`."""
         self._client.close()
 
+    def _new_client(self, version: str) -> APIClient:
+        """A client of the SDK that uses our bounded connections and nothing of the operator's configuration."""
+        client = APIClient(base_url=f"unix://{self.path}", version=version, timeout=int(self.seconds) + 1)
+        client.trust_env = False
+        client.mount("http+docker://", self._adapter)
+        return client
+
+    @contextmanager
+    def _question(self) -> Iterator[_Budget]:
+        """One question: one deadline, one budget of bytes, and a connection of its own that leaves none behind.
+
+        Raises:
+            DaemonError: for whatever the SDK or the system raises within.
+        """
+        budget = self._adapter.budget = _Budget(self.seconds, self.most_bytes)
+        try:
+            yield budget
+        except (
+            requests.RequestException,
+            urllib3.exceptions.HTTPError,
+            DockerException,
+            OSError,
+            ValueError,
+            TypeError,
+        ) as error:
+            raise self._failure(error, budget) from error
+        finally:
+            self._adapter.close()
+
     def _choose(self, api: str, minimum: str | None) -> str:
         highest = _number(api)
         lowest = _number(minimum) if minimum else OLDEST
@@ -273,13 +300,8 @@ class DockerEngine:
 
     def _ask(self, target: str, *, versioned: bool = True, absent: bool = False, **query: str) -> Any:
         prefix = f"/v{self._version}" if versioned else ""
-        budget = self._adapter.budget = _Budget(self.seconds, self.most_bytes)
-        try:
+        with self._question() as budget:
             answer = self._get(f"{self._client.base_url}{prefix}{target}", query, budget)
-        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            raise self._failure(error, budget) from error
-        finally:
-            self._adapter.close()  # each question has a connection of its own, and leaves none behind
         if answer.status == 200:
             return answer
         message = _message(answer.body)

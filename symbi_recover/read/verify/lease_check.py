@@ -13,7 +13,6 @@ For one container lease, in order:
 One failure of a daemon is not tried again for the next lease. Nothing is changed anywhere.
 """
 
-import pwd
 import re
 from collections.abc import Callable, Iterator
 
@@ -130,7 +129,7 @@ class Checker:
 
         Args:
             connect: makes an engine for a socket's path.
-            home: of the helper's account, see `account_home`.
+            home: of the helper's account, see `endpoint.account_home`.
             read: gives the client's configuration files.
             proc: where proc is mounted.
             host: whose processes may serve a socket; this one by default.
@@ -255,14 +254,6 @@ class Checker:
 _NO_PROCESSES = NotChecked(
     "the engine's word against processes", "only part of the host is visible from here"
 )
-
-
-def account_home(uid: int) -> str | None:
-    """The home of an account, for a client that was started without `HOME`."""
-    try:
-        return pwd.getpwuid(uid).pw_dir or None
-    except (KeyError, OverflowError):
-        return None
 
 
 def check_store(report: StoreReport, checker: Checker, leases: tuple[str, ...] = ()) -> CheckReport:
