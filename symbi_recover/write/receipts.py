@@ -94,10 +94,11 @@ class Receipts:
         genuine = key == self.signer.public_key.hex() and ed25519.verify(
             self.signer.public_key, signed_text(payload), signature
         )
-        if not genuine:
-            self.findings.append(
-                finding("operator_file_unusable", "not signed with the operator's key", path=own.path)
-            )
+        why = None if genuine else "not signed with the operator's key"
+        if value.lease != self.lease:
+            why = f"it is about lease {value.lease}"
+        if why is not None:
+            self.findings.append(finding("operator_file_unusable", why, path=own.path))
             return None
         return value
 

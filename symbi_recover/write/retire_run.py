@@ -25,6 +25,7 @@ from symbi_recover.core.codes import finding
 from symbi_recover.core.errors import RecoverError, RefusedError, UnexaminedError
 from symbi_recover.core.findings import Finding
 from symbi_recover.core.lease_records import LABEL
+from symbi_recover.core.leases import LeaseView
 from symbi_recover.core.retirement import (
     Decision,
     Evidence,
@@ -35,6 +36,7 @@ from symbi_recover.core.retirement import (
     Seen,
 )
 from symbi_recover.core.witness import Scan
+from symbi_recover.read.evidence.opener import FileFacts
 from symbi_recover.read.retirement.census import take_census, wait_for_quiet
 from symbi_recover.read.retirement.clients import scan_clients
 from symbi_recover.read.retirement.engine import absence_of, look_at_engine
@@ -84,7 +86,7 @@ class Run:
             before = self._before()
             if before is not None:
                 return before
-        view, folder = record_of(self.request, self.snapshot, self.report)
+        view, folder = self._record()
         if self.receipts is not None and self.receipts.interrupted(view.sha256) is not None:
             self.extra.append(finding("retirement_unfinished", "an earlier intent has no receipt"))
         if view.sha256 == self.request.confirm:
@@ -108,6 +110,14 @@ class Run:
         return report
 
     _receipt_sha256 = ""
+
+    def _record(self) -> tuple[LeaseView, FileFacts]:
+        try:
+            return record_of(self.request, self.snapshot, self.report)
+        except UnexaminedError as error:
+            # A file that counts for nothing may be why the end of an earlier run is not known.
+            error.detail = "; ".join(f"{found.path}: {found.message}" for found in self.extra) or error.detail
+            raise
 
     def _before(self) -> RetireReport | None:
         """The record is not there: perhaps an earlier run removed it."""

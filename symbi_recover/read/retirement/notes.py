@@ -10,7 +10,8 @@ from typing import TypeVar
 from msgspec import Struct
 
 from symbi_recover.core.errors import UnexaminedError
-from symbi_recover.read.evidence.opener import FOLDER_FLAGS, OpenedFile
+from symbi_recover.core.words import counted
+from symbi_recover.read.evidence.opener import FOLDER_FLAGS, OpenedFile, examining
 from symbi_recover.wire.retirement import LIMIT, FormError, decode, digest
 
 T = TypeVar("T")
@@ -36,37 +37,42 @@ def read_own(home: str, kind: str, *, prefix: str = "") -> tuple[Own, ...]:
         home: the operator's folder.
         kind: one of the folder names of this module.
         prefix: only files whose names begin so.
+
+    Raises:
+        UnexaminedError: the folder is there and cannot be read, or holds too much: what it says is not known then.
     """
     folder_path = f"{home}/{kind}"
     try:
-        folder = os.open(folder_path, FOLDER_FLAGS)
-    except OSError:
-        return ()
+        with examining(folder_path):
+            folder = os.open(folder_path, FOLDER_FLAGS)
+    except UnexaminedError as error:
+        if error.code == "file_missing":
+            return ()
+        raise
     try:
-        names = sorted(
-            name for name in os.listdir(folder) if name.endswith(SUFFIX) and name.startswith(prefix)
-        )[:_MOST_FILES]
-        return tuple(_read(folder, folder_path, name) for name in names)
-    except OSError:
-        return ()
+        with examining(folder_path):
+            listed = os.listdir(folder)
+        names = sorted(name for name in listed if name.endswith(SUFFIX) and name.startswith(prefix))
+        if len(names) > _MOST_FILES:
+            message = f"the folder holds more than {_MOST_FILES} files"
+            raise UnexaminedError("file_unreadable", message, path=folder_path)
+        found = [_read(folder, folder_path, name) for name in names]
     finally:
         os.close(folder)
+    return tuple(own for own in found if own is not None)
 
 
-def _read(folder: int, folder_path: str, name: str) -> Own:
+def _read(folder: int, folder_path: str, name: str) -> Own | None:
+    """One file; None for one that another command has just removed."""
     path = f"{folder_path}/{name}"
     try:
         with OpenedFile.open(name, folder=folder) as file:
             if not file.facts.private or file.facts.size > LIMIT:
-                return Own(
-                    name,
-                    path,
-                    None,
-                    f"a {file.facts.kind}, mode {file.facts.mode:04o}, {file.facts.size} bytes",
-                )
+                why = f"a {file.facts.kind}, mode {file.facts.mode:04o}, {counted(file.facts.size, 'byte')}"
+                return Own(name, path, None, why)
             return Own(name, path, file.read(LIMIT))
     except UnexaminedError as error:
-        return Own(name, path, None, error.message)
+        return None if error.code == "file_missing" else Own(name, path, None, error.message)
 
 
 def decoded(own: Own, kind: type[T]) -> T | str:
