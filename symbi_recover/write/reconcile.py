@@ -210,12 +210,10 @@ def _perform(
             return _failed(item, "endpoint_unresolved", "the endpoint cannot be told any more")
         hand = request.hand(endpoint)
         try:
-            why = _remove(hand, act.container_id, view.lease)
+            if _remove(hand, act.container_id, view.lease):
+                found.append(finding("container_removed", f"container {act.container_id}", path=where))
         finally:
             hand.close()
-        if why is not None:
-            return _failed(item, "removal_unconfirmed", why)
-        found.append(finding("container_removed", f"container {act.container_id}", path=where))
     synced = unlink_record(held, identity_of(view))
     found.append(finding("record_retired", f"phase {view.phase}", path=where))
     if not synced:
@@ -223,25 +221,32 @@ def _perform(
     return replace(item, outcome="done", findings=(*item.findings, *found))
 
 
-def _remove(hand: EngineHand, container_id: str, lease: str) -> str | None:
-    """Remove a container and see it gone; None, or why it is not.
+def _remove(hand: EngineHand, container_id: str, lease: str) -> bool:
+    """Remove a container and see it gone; False if it was gone before.
 
     Raises:
         DaemonError: the daemon refused, or did not answer.
+        RefusedError: `removal_unconfirmed`.
     """
     found = hand.inspect(container_id)
     if found is not None:
         if found.id != container_id or found.labels.get(LABEL) != lease:
-            return f"the daemon answers about {found.id} with label {found.labels.get(LABEL)!r}"
+            raise _unconfirmed(f"the daemon answers about {found.id} with label {found.labels.get(LABEL)!r}")
         if found.state != "removing":
             hand.remove_container(container_id, force=True, volumes=True)
     end = time.monotonic() + _GONE_SECONDS
     while hand.inspect(container_id) is not None:
         if time.monotonic() >= end:
-            return f"container {container_id} is still there"
+            raise _unconfirmed(f"container {container_id} is still there")
         time.sleep(_POLL_SECONDS)
     left = hand.labelled(LABEL, lease)
-    return f"container {left[0].id} carries the lease's label" if left else None
+    if left:
+        raise _unconfirmed(f"container {left[0].id} carries the lease's label")
+    return found is not None
+
+
+def _unconfirmed(why: str) -> RefusedError:
+    return RefusedError("removal_unconfirmed", why)
 
 
 def _failed(item: ReconcileItem, code: str, message: str) -> ReconcileItem:
