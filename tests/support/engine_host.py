@@ -76,7 +76,10 @@ class EngineHost(RealHost):
 
 
 def _is_engine(pid: int) -> bool:
+    """Whether a process is an engine, or about to become one: a launcher names it among its arguments."""
     try:
-        return os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "dockerd"
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read(65_536).split(b"\0")
     except OSError:
         return False
+    return any(os.path.basename(word) == b"dockerd" for word in words)
