@@ -155,7 +155,13 @@ def test_an_interrupted_run_is_ended_by_the_same_command(engine, store, monkeypa
         assert store.cli("reconcile", "--confirm", plan).rc == 130
     assert engine.inspect(made) is None or engine.inspect(second) is None
     assert len(store.records()) == 2
-    store.json("reconcile", "--confirm", plan, code=0)
+    removed = [
+        one for one, container in ((lease, made), (other, second)) if engine.inspect(container) is not None
+    ]
+    items = store.json("reconcile", "--confirm", plan, code=0)["report"]["items"]
+    told = {one["lease"]: {found["code"] for found in one["findings"]} for one in items}
+    assert [one for one in told if "container_removed" in told[one]] == removed
+    assert all("record_retired" in codes for codes in told.values())
     assert (store.records(), engine.names()) == ([], [])
     store.json("reconcile", "--confirm", plan, code=0)
 
