@@ -184,10 +184,10 @@ def main(arguments: list[str] | None = None, *, name: str = "symbi-recover") -> 
         signal.signal(signal.SIGTERM, _terminated)
     try:
         code = _run(sys.argv[1:] if arguments is None else arguments, name, environment)
-    except _TerminatedError:
-        code = Exit.TERMINATED
-    except (KeyboardInterrupt, click.Abort):
-        code = Exit.INTERRUPTED
+    except _TerminatedError as stopped:
+        code = _stopped(stopped, Exit.TERMINATED, environment)
+    except (KeyboardInterrupt, click.Abort) as stopped:
+        code = _stopped(stopped, Exit.INTERRUPTED, environment)
     except BrokenPipeError:
         environment.output.close()
         code = environment.verdict if environment.verdict is not None else Exit.REFUSED
@@ -200,6 +200,17 @@ class _TerminatedError(BaseException):
 
 def _terminated(*_: object) -> None:
     raise _TerminatedError
+
+
+def _stopped(stopped: BaseException, code: Exit, environment: Environment) -> Exit:
+    """An interrupt stays one; the failure among its causes, to undo what had been begun, is told."""
+    cause: BaseException | None = stopped
+    while cause is not None and not isinstance(cause, RecoverError):
+        cause = cause.__cause__
+    if cause is not None:
+        with suppress(BrokenPipeError):
+            _failed(cause, environment)
+    return code
 
 
 def _run(arguments: list[str], name: str, environment: Environment) -> Exit:

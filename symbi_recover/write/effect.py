@@ -12,23 +12,21 @@ Up to step 6 a refusal leaves candidate and target as they were. A conflict is n
 import errno
 import hashlib
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Literal, NamedTuple
 
 from symbi_recover.core.claims import PublicationEvidence, PublicationState
 from symbi_recover.core.errors import RefusedError
 from symbi_recover.core.values import PublicationIntent
-from symbi_recover.read.evidence.locate import UpwardError, lstat_at, walk
+from symbi_recover.read.evidence.locate import lstat_at
 from symbi_recover.read.evidence.opener import FILE_FLAGS, OpenedFile, examining, facts_of, system_text
 from symbi_recover.read.verify.publication import judge_publication
-from symbi_recover.wire.intent import IntentError, check
 from symbi_recover.write.atomic import changing, sync_folder, unsupported
 from symbi_recover.write.holding import HELD, Holding, OtherFileError, StuckError, holding_name
+from symbi_recover.write.parent import check_parent, open_parent
 
 How = Literal["renamed", "acknowledged"]
 CONFLICT = "publication candidate is missing or conflicts; no file changed"
-_MOVED = "output parent pathname changed; publication requires reconciliation"
 _UNSYNCED = "output created but directory durability is uncertain"
 
 
@@ -45,7 +43,7 @@ def complete(intent: PublicationIntent) -> Done:
     Raises:
         RefusedError: with the runtime's words; see the codes `publication_*`.
     """
-    with _parent(intent) as parent:
+    with open_parent(intent) as parent:
         _put_back(intent, parent)
         before = judged(intent)
         if before.runtime_state is PublicationState.PUBLISHED:
@@ -86,7 +84,7 @@ def judged(intent: PublicationIntent) -> PublicationEvidence:
 
 def tidy(intent: PublicationIntent) -> None:
     """Remove an empty holding folder; whatever stands against it is left as it is."""
-    with suppress(OSError, RefusedError), _parent(intent) as parent:
+    with suppress(OSError, RefusedError), open_parent(intent) as parent:
         holding = Holding(parent, intent)
         if holding.open():
             if holding.is_empty():
@@ -98,65 +96,12 @@ def tidy(intent: PublicationIntent) -> None:
 def held_candidate(intent: PublicationIntent) -> str | None:
     """Where an interrupted recovery left the candidate; None if it is not there. Only looks."""
     found = False
-    with suppress(OSError, RefusedError), _parent(intent) as parent:
+    with suppress(OSError, RefusedError), open_parent(intent) as parent:
         holding = Holding(parent, intent)
         if holding.open():
             found = holding.has_candidate()
             holding.close()
     return f"{intent.parent_path}/{holding_name(intent)}/{HELD}" if found else None
-
-
-@contextmanager
-def _parent(intent: PublicationIntent) -> Iterator[int]:
-    """The recorded parent, open for as long as it is worked in."""
-    path = intent.parent_path
-    try:
-        check(intent)
-    except IntentError as error:
-        raise RefusedError(error.code, error.message, path=path) from error
-    with _walked(path, "publication_parent_unreachable") as parent:
-        status = os.fstat(parent)
-        if (status.st_dev, status.st_ino) != intent.parent_identity:
-            raise RefusedError(
-                "publication_parent_changed",
-                "publication parent identity changed",
-                path=path,
-                detail=_identities(intent, status),
-            )
-        yield parent
-
-
-@contextmanager
-def _walked(path: str, code: str) -> Iterator[int]:
-    walking = walk(path)
-    try:
-        parent = walking.__enter__()
-    except UpwardError as error:
-        raise RefusedError("publication_parent_invalid", "invalid host grant root", path=path) from error
-    except OSError as error:
-        raise RefusedError(code, system_text(error), path=path) from error
-    except ValueError as error:
-        raise RefusedError(code, "the path holds a NUL byte", path=path) from error
-    try:
-        yield parent
-    finally:
-        walking.__exit__(None, None, None)
-
-
-def _check_parent(intent: PublicationIntent, code: str) -> None:
-    """The folder behind the path still is the recorded one."""
-    with _walked(intent.parent_path, code) as again:
-        status = os.fstat(again)
-    if (status.st_dev, status.st_ino) != intent.parent_identity:
-        raise RefusedError(code, _MOVED, path=intent.parent_path, detail=_identities(intent, status))
-
-
-def _identities(intent: PublicationIntent, status: os.stat_result) -> str:
-    device, inode = intent.parent_identity
-    return (
-        f"recorded device {device}, inode {inode}; found device {status.st_dev}, inode {status.st_ino}; "
-        f"the file's own recorded identity is {intent.candidate_identity[0]}, {intent.candidate_identity[1]}"
-    )
 
 
 def _put_back(intent: PublicationIntent, parent: int) -> None:
@@ -173,17 +118,17 @@ def _put_back(intent: PublicationIntent, parent: int) -> None:
                 holding.remove()
                 sync_folder(parent)
         except StuckError as error:
-            raise _stuck(intent, error) from error
+            raise _stuck(intent, error.cause) from error
         finally:
             holding.close()
 
 
-def _stuck(intent: PublicationIntent, error: StuckError) -> RefusedError:
+def _stuck(intent: PublicationIntent, cause: OSError) -> RefusedError:
     return RefusedError(
         "publication_held",
         CONFLICT,
         path=f"{intent.parent_path}/{holding_name(intent)}/{HELD}",
-        detail=f"the candidate lies there and cannot get its own name back: {system_text(error.cause)}",
+        detail=f"the candidate lies there and cannot get its own name back: {system_text(cause)}",
     )
 
 
@@ -207,7 +152,7 @@ def _rename(intent: PublicationIntent, parent: int) -> bool:
         _check_file(intent, file)
         with changing(path):
             os.fsync(file.descriptor)
-        _check_parent(intent, "publication_parent_changed")
+        check_parent(intent, "publication_parent_changed")
         holding = Holding(parent, intent)
         with changing(f"{intent.parent_path}/{holding.name}"):
             holding.make()
@@ -220,7 +165,7 @@ def _rename(intent: PublicationIntent, parent: int) -> bool:
             holding.close()
             raise
         confirmed = _sync(intent, parent, holding)
-    _check_parent(intent, "publication_parent_moved")
+    check_parent(intent, "publication_parent_moved")
     return confirmed
 
 
@@ -242,21 +187,37 @@ def _sync(intent: PublicationIntent, parent: int, holding: Holding) -> bool:
 def _move(intent: PublicationIntent, file: OpenedFile, holding: Holding) -> None:
     """Step 6; on return the target is the open file."""
     try:
+        _take(intent, file, holding)
+        _check_content(intent, file)
+        _give(intent, holding)
+    except BaseException as stopped:
+        _undo(intent, holding, stopped)
+        raise
+
+
+def _undo(intent: PublicationIntent, holding: Holding, stopped: BaseException) -> None:
+    """Give the candidate its own name back, if it was taken aside.
+
+    Where that fails, a failure is replaced by the worse one; an interrupt goes on, with the failure as its cause.
+    """
+    try:
+        if holding.has_candidate():
+            holding.put_back()
+    except (OSError, StuckError) as error:
+        stuck = _stuck(intent, error.cause if isinstance(error, StuckError) else error)
+        if isinstance(stopped, Exception):
+            raise stuck from error
+        raise stopped from stuck
+
+
+def _take(intent: PublicationIntent, file: OpenedFile, holding: Holding) -> None:
+    try:
         holding.take()
     except OtherFileError as error:
         stuck = None if error.stuck is None else f"the file that was there is now {error.stuck}"
         raise _identity_changed(file.path, stuck) from error
     except OSError as error:
         raise _refused(intent, holding, error) from error
-    try:
-        _check_content(intent, file)
-        _give(intent, holding)
-    except BaseException:
-        try:
-            holding.put_back()
-        except StuckError as error:
-            raise _stuck(intent, error) from error
-        raise
 
 
 def _give(intent: PublicationIntent, holding: Holding) -> None:

@@ -307,7 +307,7 @@ def test_a_file_that_took_the_candidates_name_at_the_last_moment_is_not_publishe
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publication = publishing(tmp_path)
-    real = product._check_parent
+    real = product.check_parent
 
     def swap(*arguments: Any) -> None:
         real(*arguments)
@@ -315,7 +315,7 @@ def test_a_file_that_took_the_candidates_name_at_the_last_moment_is_not_publishe
             publication.candidate.rename(publication.parent / "aside")
             put(publication.candidate, b"theirs")
 
-    monkeypatch.setattr(product, "_check_parent", swap)
+    monkeypatch.setattr(product, "check_parent", swap)
     with pytest.raises(RecoverError) as raised:
         finish(publication)
     assert raised.value.message == "publication candidate identity changed"
