@@ -14,6 +14,7 @@ from symbi_recover.core.claims import PublicationState, Verdict
 from symbi_recover.core.scalars import UUID
 from symbi_recover.read.evidence.store import InvocationStore
 from symbi_recover.read.publication import FileInspection, inspect_file
+from symbi_recover.read.verify import publication as judgement
 from tests.support.cli import Ran, run
 from tests.support.writer.claim import Invocation, open_invocation
 from tests.support.writer.project import make_project, put
@@ -356,8 +357,9 @@ def test_renumbered_devices_are_a_state_of_their_own(tmp_path: Path, publish: bo
 
 @pytest.mark.parametrize(("file_device", "folder_device"), [(2, 1), (0, 1)])
 def test_devices_that_moved_apart_are_no_renumbering(
-    tmp_path: Path, file_device: int, folder_device: int
+    tmp_path: Path, file_device: int, folder_device: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(judgement, "_layered", lambda _: False)
     ran = renumbered(tmp_path, file_device=file_device, folder_device=folder_device).ask()
     assert (ran.rc, ran.first_error_line) == (1, PREFIX + "publication parent identity changed")
 

@@ -6,7 +6,7 @@ and content; 4. the two verdicts make a state.
 
 The runtime's answer is kept beside ours. Where its command fails or says `conflict`, the names are still looked at
 and shown: a folder and file that differ in nothing but device numbers, or a file that differs in nothing but its
-identity, are `identity_unconfirmed`. Nothing is opened that is not a regular file or a folder, so that no FIFO or
+identity, are `identity_unconfirmed`; so are a folder and file on another mount of an overlay's layers. Nothing is opened that is not a regular file or a folder, so that no FIFO or
 device notices. No state is ever taken from content alone.
 """
 
@@ -19,7 +19,9 @@ from symbi_recover.core.codes import finding
 from symbi_recover.core.errors import UnexaminedError
 from symbi_recover.core.findings import Finding
 from symbi_recover.core.values import PublicationIntent
+from symbi_recover.read.evidence.kernel import CannotKnow
 from symbi_recover.read.evidence.locate import UpwardError, lstat_at, walk
+from symbi_recover.read.evidence.mounts import mount_of_descriptor
 from symbi_recover.read.evidence.opener import (
     FILE_FLAGS,
     FileFacts,
@@ -85,7 +87,8 @@ def _judge_names(intent: PublicationIntent, folder: int) -> PublicationEvidence:
         runtime_state = _STATES.get(
             (names.candidate.verdict, names.target.verdict), PublicationState.CONFLICT
         )
-    state = PublicationState.IDENTITY_UNCONFIRMED if _only_identity_differs(intent, names) else runtime_state
+    unconfirmed = _only_identity_differs(intent, names, folder)
+    state = PublicationState.IDENTITY_UNCONFIRMED if unconfirmed else runtime_state
     return PublicationEvidence(
         intent=intent,
         state=state,
@@ -198,11 +201,13 @@ def _shown(facts: FileFacts) -> dict[str, Any]:
     }
 
 
-def _only_identity_differs(intent: PublicationIntent, names: _Names) -> bool:
+def _only_identity_differs(intent: PublicationIntent, names: _Names, folder: int) -> bool:
     """Whether one name fits in all but identity, and the other is absent.
 
     With the recorded parent, device and inode of the file may differ (a layered file system). With another parent,
-    only the device numbers of both may, and to the same new number, from the same old one.
+    only the device numbers of both may, and to the same new number, from the same old one. Every mount of an overlay
+    has device numbers of its own, where layers lie apart another for files than for folders, and numbers its folders
+    anew: there both devices must differ, and the inodes may.
     """
     present = [name for name in (names.candidate, names.target) if name.verdict is not Verdict.ABSENT]
     if len(present) != 1 or not present[0].content_equal or not present[0].differs:
@@ -210,12 +215,22 @@ def _only_identity_differs(intent: PublicationIntent, names: _Names) -> bool:
     differs = set(present[0].differs)
     if names.parent.verdict is Verdict.MATCH:
         return differs <= {"device", "inode"}
-    return (
+    if (
         differs == {"device"}
         and names.parent.differs == ("device",)
         and present[0].device == names.parent.device
         and intent.candidate_identity[0] == intent.parent_identity[0]
+    ):
+        return True
+    return (
+        "device" in names.parent.differs and "device" in differs <= {"device", "inode"} and _layered(folder)
     )
+
+
+def _layered(folder: int) -> bool:
+    """Whether an open folder lies on an overlay; what cannot be known is not taken for one."""
+    mount = mount_of_descriptor(folder)
+    return not isinstance(mount, CannotKnow) and mount.kind == b"overlay"
 
 
 def _remarks(intent: PublicationIntent, names: _Names, state: PublicationState | None) -> list[Finding]:
@@ -254,7 +269,7 @@ def _held(intent: PublicationIntent, folder: int) -> list[Finding]:
 
 def _unconfirmed(intent: PublicationIntent, names: _Names) -> Finding:
     present = names.candidate if names.target.verdict is Verdict.ABSENT else names.target
-    what = "device number" if present.differs == ("device",) else "identity"
+    what = "identity" if "inode" in (*present.differs, *names.parent.differs) else "device number"
     return finding(
         "publication_identity_unconfirmed",
         f"identity cannot be confirmed: {what} changed, content as promised",

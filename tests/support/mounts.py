@@ -1,0 +1,71 @@
+"""Real mounts for a block of code, in a child with a mount namespace of its own: whatever happens, they end with it."""
+
+import ctypes
+import os
+import pickle
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_CLONE_NEWNS = 0x20000
+_MS_REC, _MS_PRIVATE = 0x4000, 0x40000
+
+
+class NotHereError(Exception):
+    """This machine cannot make what a test needs; the test is named as not run."""
+
+
+def checked(what: str, answer: int) -> int:
+    """Give the answer of a system call, or raise `NotHereError` with the system's word for the failure."""
+    if answer < 0:
+        raise NotHereError(f"{what}: {os.strerror(ctypes.get_errno())}")
+    return answer
+
+
+def mount(kind: str, point: Path, options: str = "", source: str = "none", flags: int = 0) -> None:
+    """Mount a file system; raises `NotHereError` if this machine has none of the kind."""
+    texts = (os.fsencode(text) for text in (source, str(point), kind))
+    answer = _LIBC.mount(*texts, ctypes.c_ulong(flags), os.fsencode(options))
+    checked(f"a mount of type {kind} with {options or 'no options'}", answer)
+
+
+def in_private_mounts(act: Callable[[], T]) -> T:
+    """Run `act` in a child whose mounts nobody else sees, and give what it returns (which must pickle).
+
+    Skips the test where the machine refuses the namespace or a mount; fails it with the child's traceback.
+    """
+    if os.geteuid() != 0:
+        pytest.skip("not run: mounting needs root")
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        with os.fdopen(write, "wb") as pipe:
+            pickle.dump(_answer(act), pipe)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        answer = pipe.read()
+    os.waitpid(child, 0)
+    assert answer, "the child ended without an answer"
+    how, what = pickle.loads(answer)  # noqa: S301 -- of our own child
+    if how == "not here":
+        pytest.skip(f"not run: {what}")
+    assert how == "returned", what
+    return what  # type: ignore[no-any-return]
+
+
+def _answer(act: Callable[[], T]) -> tuple[str, T | str]:
+    try:
+        checked("a mount namespace", _LIBC.unshare(_CLONE_NEWNS))
+        checked("private mounts", _LIBC.mount(None, b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None))
+        return "returned", act()
+    except NotHereError as error:
+        return "not here", str(error)
+    except BaseException:  # noqa: BLE001 -- the parent must hear of it
+        return "failed", traceback.format_exc()
