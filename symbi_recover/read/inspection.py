@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from symbi_recover.core.codes import finding
 from symbi_recover.core.errors import RefusedError
+from symbi_recover.core.events import Started
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.findings import Finding, NotChecked, Severity
 from symbi_recover.core.refusals import JournalRefusedError
@@ -27,6 +28,7 @@ from symbi_recover.read.verify.chain import Depth
 from symbi_recover.read.verify.diagnosis import refine
 from symbi_recover.read.verify.journal import VerifiedJournal, verify
 from symbi_recover.wire import ed25519
+from symbi_recover.wire.exact import parse_uuid
 from symbi_recover.wire.journal import MAX_RECORD, SignatureFormError, envelope
 from symbi_recover.wire.strictjson import JsonError
 from symbi_recover.wire.timestamp import earlier
@@ -60,6 +62,8 @@ class Inspection(Struct, frozen=True):
     report: JournalReport
     verdict: Exit
     refusal: JournalRefusedError | None = None
+    invocation: tuple[str, UUID] | None = None
+    """Scope and id of the invocation that the signed start of the run names; None if it names none."""
 
 
 def inspect(path: str, question: Question, keys: list[KeyUsed]) -> Inspection:
@@ -102,7 +106,19 @@ def inspect(path: str, question: Question, keys: list[KeyUsed]) -> Inspection:
         findings=(*findings, *verified.findings),
         not_checked=_not_checked(question, verified),
     )
-    return Inspection(report, _verdict(question, report))
+    return Inspection(report, _verdict(question, report), invocation=_invocation(verified.started))
+
+
+def _invocation(started: Started | None) -> tuple[str, UUID] | None:
+    context = started.execution_context if started is not None else None
+    named = context.get("invocation") if isinstance(context, dict) else None
+    if not isinstance(named, dict):
+        return None
+    scope, text = named.get("scope"), named.get("id")
+    if not isinstance(scope, str) or not isinstance(text, str):
+        return None
+    value = parse_uuid(text)
+    return None if value is None else (scope, value)
 
 
 def _signer(file: OpenedFile, keys: list[KeyUsed]) -> KeyUsed:

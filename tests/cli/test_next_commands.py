@@ -154,6 +154,35 @@ def test_the_commands_of_a_journal_hand_the_key_on(tmp_path: Path, verb: str, ke
         assert run(*words).rc == 2
 
 
+@pytest.mark.parametrize("verb", ["inspect", "verify"])
+def test_a_journal_names_its_invocation_in_a_command_that_runs_as_it_is(
+    verb: str, unresolved: Invocation
+) -> None:
+    path = unresolved.journal_path
+    who = ["--run-id", RUN] if verb == "inspect" else []
+    ran = run("audit", verb, path, *who, "--public-key", public_key(SEED), "--format", "text")
+    words = typed(ran.text.splitlines()[-1])
+    assert words[words.index("--project") + 1] == str(unresolved.project.root)
+    assert words[words.index("--scope") + 1] == unresolved.scope
+    assert words[words.index("--id") + 1] == unresolved.id
+    assert run(*words).rc == 2
+
+
+def test_a_copied_journal_leaves_the_project_to_be_put_in(unresolved: Invocation, tmp_path: Path) -> None:
+    path = tmp_path / unresolved.journal_path.name
+    path.write_bytes(unresolved.journal_path.read_bytes())
+    ran = run("audit", "verify", path, "--public-key", public_key(SEED), "--format", "text")
+    words = typed(ran.text.splitlines()[-1])
+    assert words[words.index("--project") + 1] == "PROJECT"
+    assert words[words.index("--id") + 1] == unresolved.id
+
+
+def test_a_run_that_names_no_invocation_leaves_it_to_be_put_in(tmp_path: Path) -> None:
+    ran = run("audit", "verify", journal(tmp_path), "--public-key", KEY, "--format", "text")
+    words = typed(ran.text.splitlines()[-1])
+    assert words[2:8] == ["--project", "PROJECT", "--scope", "SCOPE", "--id", "ID"]
+
+
 def test_a_journal_checked_with_pinned_keys_hands_their_file_on(tmp_path: Path) -> None:
     path, file = journal(tmp_path), tmp_path / "trust"
     assert run("trust", "add", KEY, "--file", file).rc == 0

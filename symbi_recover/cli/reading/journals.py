@@ -5,8 +5,10 @@ import os
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.words import counted
 from symbi_recover.read import inspection
+from symbi_recover.read.evidence.locate import GOVERNED, SYMBIONT
 from symbi_recover.render import failure
 from symbi_recover.render.safe import safe
+from symbi_recover.render.shell import option
 
 
 def next_step(inspected: inspection.Inspection, keys: str) -> str:
@@ -22,12 +24,23 @@ def next_step(inspected: inspection.Inspection, keys: str) -> str:
     if unknown:
         return (
             f"settle the {counted(unknown, 'unknown effect')} above with the systems concerned, "
-            f"then `symbi-recover invocation inspect{keys}`; do not repeat the work."
+            f"then `{_inspect(inspected, keys)}`; do not repeat the work."
         )
-    return (
-        "find out whether the run is still active; if not, "
-        f"`symbi-recover invocation inspect{keys}` its invocation."
-    )
+    return f"find out whether the run is still active; if not, `{_inspect(inspected, keys)}`."
+
+
+def _inspect(inspected: inspection.Inspection, keys: str) -> str:
+    """The command about the run's invocation; what nobody can tell from here is left in capitals."""
+    scope, invocation = inspected.invocation or ("SCOPE", "ID")
+    project = option("--project", _project(inspected.report.journal) or "PROJECT")
+    return f"symbi-recover invocation inspect {project} {option('--scope', scope)} --id {invocation}{keys}"
+
+
+def _project(journal: str) -> str | None:
+    """The project in whose folder of journals a journal lies; None for a copy elsewhere."""
+    symbiont, governed = os.path.split(os.path.realpath(os.path.dirname(journal)))
+    project, name = os.path.split(symbiont)
+    return project if (name, governed) == (SYMBIONT, GOVERNED) else None
 
 
 def processors() -> int:
