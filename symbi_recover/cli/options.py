@@ -122,6 +122,25 @@ def format_option(*formats: str) -> Callable[[F], F]:
     )
 
 
+def ledger_option(function: F) -> F:
+    """`--no-ledger`, of a command that acts."""
+    return click.option(
+        "--no-ledger", is_flag=True, help="Do not record the act in the operator's ledger; this is said."
+    )(function)
+
+
+def timeout_option(seconds: float) -> Callable[[F], F]:
+    """`--timeout`, of a command that asks a daemon, with its default."""
+    return click.option(
+        "--timeout",
+        type=click.FloatRange(0.1, 300),
+        default=seconds,
+        show_default=True,
+        metavar="SECONDS",
+        help="For each question to a daemon.",
+    )
+
+
 def display_options(function: F) -> F:
     """`--color`, `-q` and `-v`, which reach the command through its environment."""
     function = click.option(

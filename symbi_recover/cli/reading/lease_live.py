@@ -3,7 +3,13 @@
 import click
 
 from symbi_recover.cli.env import Environment
-from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
+from symbi_recover.cli.options import (
+    StrictCommand,
+    display_options,
+    format_option,
+    pass_environment,
+    timeout_option,
+)
 from symbi_recover.cli.reading.lease import (
     EPILOG,
     Question,
@@ -37,14 +43,7 @@ from symbi_recover.render import leases
 )
 @click.argument("chosen", nargs=-1, metavar="[LEASE]...")
 @store_options
-@click.option(
-    "--timeout",
-    type=click.FloatRange(0.1, 300),
-    default=10.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="For each question to a daemon.",
-)
+@timeout_option(10.0)
 @format_option("text", "json")
 @display_options
 @pass_environment

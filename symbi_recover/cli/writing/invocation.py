@@ -4,15 +4,14 @@ stdout is the runtime's document. What was recorded in the operator's ledger, or
 with everything else that the runtime has no place for.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from msgspec import UNSET
 from msgspec.structs import asdict
 
 from symbi_recover.cli.env import Environment, operator_home
-from symbi_recover.cli.options import display_options, format_option, pass_environment
+from symbi_recover.cli.options import display_options, format_option, ledger_option, pass_environment
 from symbi_recover.cli.reading.invocation import (
     PREFIX,
     InvocationCommand,
@@ -50,20 +49,11 @@ from symbi_recover.write.capacity import leftovers
 from symbi_recover.write.ledger import Recorder, recorder
 from symbi_recover.write.publish import Recovered, held_candidate, recover
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 
 class InvocationWriteCommand(InvocationCommand):
     """A command of the runtime's `invocation` group that writes."""
 
     writes = True
-
-
-def ledger_option(function: F) -> F:
-    """`--no-ledger`."""
-    return click.option(
-        "--no-ledger", is_flag=True, help="Do not record the act in the operator's ledger; this is said."
-    )(function)
 
 
 @click.command(

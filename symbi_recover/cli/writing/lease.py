@@ -3,7 +3,14 @@
 import click
 
 from symbi_recover.cli.env import Environment, operator_home
-from symbi_recover.cli.options import WritingCommand, display_options, format_option, pass_environment
+from symbi_recover.cli.options import (
+    WritingCommand,
+    display_options,
+    format_option,
+    ledger_option,
+    pass_environment,
+    timeout_option,
+)
 from symbi_recover.cli.reading.lease import Question, deliver, need_canonical, store_options, store_words
 from symbi_recover.core.codes.daemon import UNANSWERED
 from symbi_recover.core.errors import MisuseError, UnexaminedError
@@ -39,17 +46,8 @@ CONFIRM = "Consent: repeat the SHA-256 that the plan prints."
 @click.argument("chosen", nargs=-1, metavar="[LEASE]...")
 @store_options
 @click.option("--confirm", metavar="SHA256", help=f"{CONFIRM} That of one record, or of the whole plan.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(0.1, 300),
-    default=15.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="For each question to a daemon.",
-)
-@click.option(
-    "--no-ledger", is_flag=True, help="Do not record the act in the operator's ledger; this is said."
-)
+@timeout_option(15.0)
+@ledger_option
 @format_option("text", "json")
 @display_options
 @pass_environment
@@ -183,9 +181,7 @@ def _reconcile_next(report: ReconcileReport, code: Exit, store: str, chosen: tup
 )
 @store_options
 @click.option("--confirm", metavar="SHA256", help=f"{CONFIRM} That of the whole plan.")
-@click.option(
-    "--no-ledger", is_flag=True, help="Do not record the act in the operator's ledger; this is said."
-)
+@ledger_option
 @format_option("text", "json")
 @display_options
 @pass_environment

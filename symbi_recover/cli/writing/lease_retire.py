@@ -3,7 +3,14 @@
 import click
 
 from symbi_recover.cli.env import Environment, operator_home
-from symbi_recover.cli.options import WritingCommand, display_options, format_option, pass_environment
+from symbi_recover.cli.options import (
+    WritingCommand,
+    display_options,
+    format_option,
+    ledger_option,
+    pass_environment,
+    timeout_option,
+)
 from symbi_recover.cli.reading.lease import Question, deliver, need_canonical, store_options, store_words
 from symbi_recover.cli.writing.lease import CONFIRM, need_digest
 from symbi_recover.core.errors import MisuseError
@@ -110,17 +117,8 @@ def witness_command(
     help="SHA-256 of wrappers that were read, one a line; good for a witnessed reboot alone.",
 )
 @click.option("--note", metavar="TEXT", help="A statement for the receipt. It proves nothing.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(0.1, 300),
-    default=10.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="For each question to a daemon.",
-)
-@click.option(
-    "--no-ledger", is_flag=True, help="Do not record the act in the operator's ledger; this is said."
-)
+@timeout_option(10.0)
+@ledger_option
 @format_option("text", "json")
 @display_options
 @pass_environment
