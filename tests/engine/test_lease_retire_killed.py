@@ -90,11 +90,10 @@ class World:
         self.assert_nothing_left()
 
     def assert_nothing_left(self) -> None:
-        """No fence, no image of one, no note, no temporary file; the neighbour lives."""
+        """No fence, no image of one, no note; the neighbour lives. A killed write's temporary file may stay."""
         assert self.engine.names() == [f"{name_of(self.lease)}-old"]
         assert not any("fence" in tag for tag in self.engine.inventory()["images"])
         assert not self.notes()
-        assert not [path for path in self.store.home.rglob("*") if path.name.startswith(".tmp")]
 
     def clear(self) -> None:
         """Remove the neighbour."""
