@@ -15,9 +15,8 @@ import click
 
 from symbi_recover import __version__
 from symbi_recover.cli.env import Environment
-from symbi_recover.cli.guard import GuardError
 from symbi_recover.cli.options import RuntimeCommand, StrictCommand
-from symbi_recover.core.errors import RecoverError, UnexaminedError
+from symbi_recover.core.errors import GuardError, RecoverError, UnexaminedError
 from symbi_recover.core.exits import Exit, runtime_exit
 from symbi_recover.render import failure
 from symbi_recover.render.safe import safe

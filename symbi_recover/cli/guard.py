@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from symbi_recover.core.errors import DefectError
+from symbi_recover.core.errors import GuardError
 
 _WRITING_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _MEMORY = ":memory:"
@@ -55,14 +55,6 @@ _FORBIDDEN = frozenset(
         "tempfile.mkstemp",
     }
 )
-
-
-class GuardError(BaseException):
-    """The guard refused something. No handler of failed evidence may take it for one, so it is not an `Exception`."""
-
-    def __init__(self, failure: DefectError) -> None:
-        super().__init__(failure.message)
-        self.failure = failure
 
 
 class _State:
@@ -121,7 +113,6 @@ def _writes(arguments: tuple[object, ...]) -> bool:
 def _refuse(event: str, arguments: tuple[object, ...]) -> None:
     names = (os.fsdecode(argument) for argument in arguments[:2] if isinstance(argument, str | bytes))
     what = next(names, "something")
-    failure = DefectError("guard", f"a read-only command tried {event} on {what}", path=what)
-    tripped = GuardError(failure)
+    tripped = GuardError(f"a read-only command tried {event} on {what}", what)
     _State.tripped = _State.tripped or tripped
     raise tripped

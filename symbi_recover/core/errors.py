@@ -77,6 +77,20 @@ class DefectError(RecoverError):
     exit = Exit.DEFECT
 
 
+class GuardError(BaseException):
+    """The guard refused something. No handler of failed evidence may take it for one, so it is not an `Exception`."""
+
+    def __init__(self, message: str, path: str) -> None:
+        """Describe what was tried.
+
+        Args:
+            message: one sentence.
+            path: what it was tried on.
+        """
+        super().__init__(message)
+        self.failure = DefectError("guard", message, path=path)
+
+
 class Failure(Struct, frozen=True, kw_only=True):
     """What a command prints instead of its document when it could not do its work and JSON was asked for."""
 

@@ -15,14 +15,23 @@ from pathlib import Path
 
 import pytest
 
-from symbi_recover.cli.guard import GuardError, read_only
+from symbi_recover.cli.guard import read_only
 from symbi_recover.core.codes import CODES
+from symbi_recover.core.errors import GuardError
 from symbi_recover.read import inspection
+from symbi_recover.read.verify import journal as verification
+from symbi_recover.read.verify import pieces
 from tests.support.cli import Ran, run
 from tests.support.readonly import hash_tree
 from tests.support.sample_journals import KEY, small
 from tests.support.writer.project import put
 from tests.support.writer.text import RUN
+
+
+def name_a_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as unnamed:
+        unnamed.bind(str(path))
+
 
 ATTEMPTS: dict[str, Callable[[Path], object]] = {
     "open for writing": lambda p: (p / "file").open("wb"),
@@ -45,7 +54,7 @@ ATTEMPTS: dict[str, Callable[[Path], object]] = {
     "attribute": lambda p: os.setxattr(p / "file", "user.x", b""),
     "lock": lambda _: fcntl.flock(0, fcntl.LOCK_SH),
     "record lock": lambda _: fcntl.lockf(0, fcntl.LOCK_SH),
-    "name a socket": lambda p: socket.socket(socket.AF_UNIX).bind(str(p / "new")),
+    "name a socket": lambda p: name_a_socket(p / "new"),
     "copy": lambda p: shutil.copyfile(p / "file", p / "new"),
     "start a program": lambda _: subprocess.run(["true"], check=False),
     "database": lambda p: sqlite3.connect(p / "file"),
@@ -161,3 +170,36 @@ def test_a_command_of_the_runtime_ends_as_a_defect_too(
     ran = run("audit", "inspect", journal, "--run-id", RUN, "--public-key", KEY)
     assert_a_defect(ran, journal)
     assert ran.out == b""
+
+
+COMMANDS = {
+    "verify": ("audit", "verify", "--public-key", KEY, "--format", "json"),
+    "verify, for people": ("audit", "verify", "--public-key", KEY, "--format", "text"),
+    "inspect": ("audit", "inspect", "--public-key", KEY, "--run-id", RUN),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("worker", [0, 1])
+def test_a_worker_that_trips_the_guard_ends_the_command_as_a_defect(
+    worker: int,
+    command: str,
+    journal: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """The defect is in one worker alone, which the plain way would never meet."""
+    monkeypatch.setattr(verification, "PARALLEL_FROM", 1)
+    monkeypatch.setattr(pieces, "PIECE", 1500)
+    here, verify_piece = os.getpid(), pieces._verify_piece
+
+    def faulty(file: object, chain: object, start: int) -> object:
+        if os.getpid() != here and start // pieces.PIECE % 2 == worker:
+            journal.with_name("cache").write_bytes(b"")
+        return verify_piece(file, chain, start)
+
+    monkeypatch.setattr(pieces, "_verify_piece", faulty)
+    ran = run(*COMMANDS[command], "--jobs", "2", journal)
+    assert_a_defect(ran, journal)
+    assert (json.loads(ran.out)["code"] if command == "verify" else ran.out) in ("guard", b"")
+    assert capfd.readouterr() == ("", ""), "the worker itself says nothing"

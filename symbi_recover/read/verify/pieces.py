@@ -5,7 +5,7 @@
 3. The parent joins the chains in order and hands on what they found.
 
 On any doubt at all — a refused line, two chains that do not meet, a worker that died — it raises `Doubt`, and the
-plain way finds out what is wrong. Workers are forked and answer over pipes, so that nothing is created in the file
+plain way finds out what is wrong. Only what the guard refused to a worker ends the parent as well. Workers are forked and answer over pipes, so that nothing is created in the file
 system, which a process pool's semaphores would be.
 """
 
@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from symbi_recover.core.errors import GuardError
 from symbi_recover.core.events import EVENTS, Event
 from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.read.verify.chain import Batch, Chain
@@ -51,12 +52,17 @@ class _Answer(Struct, frozen=True, array_like=True):
 
 
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(_Answer)
+_DECODER = msgspec.msgpack.Decoder(_Answer | dict[str, str])
 
 
 @contextmanager
 def working(file: OpenedFile, chain: Chain, workers: int) -> Iterator[Iterator[Batch]]:
-    """Start workers, and give their batches in order while `chain` advances; end them on leaving."""
+    """Start workers, and give their batches in order while `chain` advances; end them on leaving.
+
+    Raises:
+        Doubt: while the batches are taken; one process has to decide.
+        GuardError: the guard refused something to a worker.
+    """
     # late: only large journals need processes
     from multiprocessing import get_context  # noqa: PLC0415
 
@@ -90,6 +96,8 @@ def _joined(chain: Chain, pipes: list[Any]) -> Iterator[Batch]:
     for pipe in pipes:
         try:
             answer = _DECODER.decode(pipe.recv_bytes())
+            if isinstance(answer, dict):
+                raise GuardError(**answer)
             events = [
                 (at, iteration, _decoder(name).decode(body)) for at, iteration, name, body in answer.events
             ]
@@ -122,8 +130,12 @@ def _joined(chain: Chain, pipes: list[Any]) -> Iterator[Batch]:
 def _work(file: OpenedFile, chain: Chain, starts: range, sender: Any) -> None:
     """In a worker: verify the pieces that begin at `starts`; fall silent on the first doubt."""
     with suppress(Exception):  # whatever it is, the plain way finds out
-        for start in starts:
-            sender.send_bytes(_ENCODER.encode(_verify_piece(file, chain, start)))
+        try:
+            for start in starts:
+                sender.send_bytes(_ENCODER.encode(_verify_piece(file, chain, start)))
+        except GuardError as error:  # but of this it might never hear
+            failure = error.failure
+            sender.send_bytes(_ENCODER.encode({"message": failure.message, "path": failure.path}))
     sender.close()
 
 
