@@ -155,8 +155,8 @@ def test_a_context_without_a_clear_host_is_unresolved(described: Any) -> None:
 
 def test_a_configuration_changed_after_the_record_settles_nothing() -> None:
     seen = look({}, {f"{HOME}/.docker/config.json": {}})
-    assert changed_since(seen, 5).socket == DEFAULT
-    later = changed_since(seen, 4)
+    assert changed_since(seen, 6).socket == DEFAULT
+    later = changed_since(seen, 5)
     assert later.view.kind == "unresolved"
     assert later.socket is None
     fixed = look({"DOCKER_HOST": "unix:///a"})

@@ -219,13 +219,14 @@ def _with_files(endpoint: Endpoint, files: tuple[str, ...], changed_ns: int | No
 
 
 def changed_since(endpoint: Endpoint, record_ns: int) -> Endpoint:
-    """The same endpoint, unresolved if the files that led to it changed after the record did.
+    """The same endpoint, unresolved if the files that led to it may have changed after the record did.
 
     Args:
         endpoint: from `resolve`.
         record_ns: the later of the record's mtime and ctime.
     """
-    if endpoint.changed_ns is None or endpoint.changed_ns <= record_ns or endpoint.view.kind == "unresolved":
+    # File times move in steps of some milliseconds, so an equal one may be later.
+    if endpoint.changed_ns is None or endpoint.changed_ns < record_ns or endpoint.view.kind == "unresolved":
         return endpoint
     reason = "the client's configuration changed after the record, so it may have led elsewhere then"
     return _unclear(endpoint.view.source, reason, endpoint.view.files)
