@@ -1,13 +1,11 @@
 """`invocation inspect`, `invocation file-inspect`: the runtime's answers, without a lock and without a trace."""
 
-import os
-
 import click
 from msgspec import Struct
 
-from symbi_recover.cli.env import Environment, operator_home
+from symbi_recover.cli.env import Environment
 from symbi_recover.cli.options import RuntimeCommand, display_options, format_option, pass_environment
-from symbi_recover.cli.reading.trusting import key_words
+from symbi_recover.cli.reading.trusting import default_trust_file, key_words
 from symbi_recover.core.claims import SCHEDULER_SCOPE, Inspection, PublicationState, Status
 from symbi_recover.core.codes import as_finding
 from symbi_recover.core.errors import RecoverError
@@ -20,7 +18,7 @@ from symbi_recover.read import documents
 from symbi_recover.read.evidence.store import InvocationStore, resolve_project
 from symbi_recover.read.invocation import Evidence, conclude, examine
 from symbi_recover.read.publication import FileInspection, inspect_file, read_publication_id
-from symbi_recover.read.trust import FILE_NAME, Trusted, decide
+from symbi_recover.read.trust import Trusted, decide
 from symbi_recover.read.verify.claim import check_scope, read_id
 from symbi_recover.render import failure, text
 from symbi_recover.render import invocation as render
@@ -152,7 +150,7 @@ def trusted_keys(public_key: str | None, trust: str | None, project: str) -> Tru
     return decide(
         public_key=public_key,
         trust_file=trust,
-        default_file=os.path.join(operator_home(), FILE_NAME),
+        default_file=default_trust_file(),
         project=project,
     )
 

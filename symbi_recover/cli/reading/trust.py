@@ -1,14 +1,13 @@
 """`trust list`: the pinned keys."""
 
-import os
-
 import click
 
-from symbi_recover.cli.env import Environment, operator_home
+from symbi_recover.cli.env import Environment
 from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
+from symbi_recover.cli.reading.trusting import default_trust_file
 from symbi_recover.core.exits import Exit
 from symbi_recover.read import documents
-from symbi_recover.read.trust import FILE_NAME, load
+from symbi_recover.read.trust import load
 from symbi_recover.render.safe import safe
 
 
@@ -27,7 +26,7 @@ from symbi_recover.render.safe import safe
 def list_command(environment: Environment, trust_file: str | None, chosen_format: str | None) -> Exit:
     """Run `trust list`."""
     chosen = environment.format(chosen_format)
-    path = trust_file or os.path.join(operator_home(), FILE_NAME)
+    path = trust_file or default_trust_file()
     entries = load(path, required=trust_file is not None)
     if chosen == "json":
         return environment.deliver(Exit.OK, documents.trust_document(path, entries))

@@ -15,6 +15,11 @@ from symbi_recover.render.shell import option
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def default_trust_file() -> str:
+    """The trust file in the operator's folder."""
+    return os.path.join(operator_home(), trust.FILE_NAME)
+
+
 def key_words(public_key: str | None, trust_file: str | None) -> str:
     """The options as they were given, each after a space, for the next command; empty where neither was given."""
     given = (("--public-key", public_key), ("--trust", trust_file))
@@ -41,9 +46,7 @@ def keys_for(journal: str, key_text: str | None, trust_file: str | None) -> list
     """
     if key_text is not None:
         return [KeyUsed(public_key(key_text).hex(), "given")]
-    entries = trust.load(
-        trust_file or os.path.join(operator_home(), trust.FILE_NAME), required=trust_file is not None
-    )
+    entries = trust.load(trust_file or default_trust_file(), required=trust_file is not None)
     # a journal lies in <project>/.symbiont/governed
     project = os.path.realpath(os.path.join(os.path.dirname(journal), os.pardir, os.pardir))
     keys = trust.pinned(entries, project, os.uname().nodename)

@@ -6,12 +6,13 @@ from typing import Any, TypeVar
 
 import click
 
-from symbi_recover.cli.env import Environment, operator_home
+from symbi_recover.cli.env import Environment
 from symbi_recover.cli.options import WritingCommand, display_options, pass_environment
+from symbi_recover.cli.reading.trusting import default_trust_file
 from symbi_recover.core.exits import Exit
 from symbi_recover.read.evidence.store import resolve_project
 from symbi_recover.read.keys import public_key as read_public_key
-from symbi_recover.read.trust import FILE_NAME, TrustEntry
+from symbi_recover.read.trust import TrustEntry
 from symbi_recover.render.safe import safe
 from symbi_recover.wire.timestamp import from_nanoseconds
 from symbi_recover.write import trust
@@ -56,7 +57,7 @@ def add_command(
         comment=comment,
         added_at=from_nanoseconds(environment.clock() // 10**9 * 10**9),
     )
-    added = trust.add(trust_file or default_file(), entry)
+    added = trust.add(trust_file or default_trust_file(), entry)
     word = "pinned" if added else "was pinned already"
     return environment.deliver(Exit.OK, [f"{entry.public_key} {word}{_place(entry.project, host)}"])
 
@@ -77,13 +78,8 @@ def remove_command(
     key = read_public_key(key_text).hex()
     # the project may be gone by now, so its path is only made absolute if it cannot be resolved
     path = None if project is None else os.path.realpath(project)
-    trust.remove(trust_file or default_file(), (key, path, host))
+    trust.remove(trust_file or default_trust_file(), (key, path, host))
     return environment.deliver(Exit.OK, [f"{key} removed{_place(path, host)}"])
-
-
-def default_file() -> str:
-    """The trust file in the operator's folder."""
-    return os.path.join(operator_home(), FILE_NAME)
 
 
 def _place(project: str | None, host: str | None) -> str:
