@@ -87,12 +87,20 @@ def test_a_trust_file_is_handed_on_and_the_printed_command_runs(
     assert following[following.index("--review") + 1] == str(tmp_path / "r.json")
 
 
-def test_the_list_hands_the_given_key_on(unresolved: Invocation) -> None:
+def test_the_list_names_the_project_and_hands_the_given_key_on(unresolved: Invocation) -> None:
     root = unresolved.project.root
     ran = run("invocation", "list", "--project", root, "--public-key", public_key(SEED), "--format", "text")
-    assert f"`invocation inspect --public-key {public_key(SEED)}`" in ran.text.splitlines()[-1]
+    words = typed(ran.text.splitlines()[-1])
+    where = ["--project", str(root), "--scope", "SCOPE", "--id", "ID"]
+    assert words == ["invocation", "inspect", *where, "--public-key", public_key(SEED)]
     ran = run("invocation", "list", "--project", root, "--format", "text")
-    assert "`invocation inspect`" in ran.text.splitlines()[-1]
+    assert typed(ran.text.splitlines()[-1]) == ["invocation", "inspect", *where]
+
+
+def test_the_list_of_many_projects_leaves_the_project_to_be_put_in(unresolved: Invocation) -> None:
+    above = unresolved.project.root.parent
+    ran = run("invocation", "list", "--project", above, "--recursive", "--format", "text")
+    assert typed(ran.text.splitlines()[-1])[2:4] == ["--project", "PROJECT"]
 
 
 def test_the_commands_of_a_publication_hand_the_key_on(tmp_path: Path) -> None:

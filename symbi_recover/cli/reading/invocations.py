@@ -33,6 +33,7 @@ from symbi_recover.render import schedule as render_schedule
 from symbi_recover.render.colour import Painter
 from symbi_recover.render.output import is_terminal
 from symbi_recover.render.safe import safe
+from symbi_recover.render.shell import option
 
 _BATCH = 256
 _EXIT_OF_STATE = {ClaimState.UNRESOLVED: Exit.ATTENTION, ClaimState.UNREADABLE: Exit.REFUSED}
@@ -67,7 +68,9 @@ def list_command(
     """Run `invocation list`."""
     chosen = environment.format(chosen_format)
     root = resolve_project(project)
-    writer = _WRITERS[chosen](environment, root, key_words(public_key, trust))
+    where = option("--project", "PROJECT" if recursive else root)
+    which = f"{where} --scope SCOPE --id ID{key_words(public_key, trust)}"
+    writer = _WRITERS[chosen](environment, root, which)
     lister = _Lister(environment, root, writer)
     for found in find_projects(root) if recursive else (root,):
         lister.list_project(found, recursive=recursive, public_key=public_key, trust=trust)
@@ -150,10 +153,11 @@ def _progress(environment: Environment, project: str, total: int) -> Iterator[Ca
 class _Writer:
     """Collects the rows of a project until they can be written."""
 
-    def __init__(self, environment: Environment, root: str, keys: str) -> None:
+    def __init__(self, environment: Environment, root: str, which: str) -> None:
         self.environment = environment
         self.root = root
-        self.keys = keys
+        self.which = which
+        """What the command about one of the invocations is given; what differs among them in capitals."""
         self.projects = 0
         self.rows: list[ListedInvocation] = []
 
@@ -175,8 +179,8 @@ class _Writer:
 
 
 class _JsonWriter(_Writer):
-    def __init__(self, environment: Environment, root: str, keys: str) -> None:
-        super().__init__(environment, root, keys)
+    def __init__(self, environment: Environment, root: str, which: str) -> None:
+        super().__init__(environment, root, which)
         self.listed: list[ListedProject] = []
 
     def write(self, listed: ListedProject) -> None:
@@ -219,8 +223,8 @@ class _JsonLinesWriter(_StreamWriter):
 
 
 class _CsvWriter(_StreamWriter):
-    def __init__(self, environment: Environment, root: str, keys: str) -> None:
-        super().__init__(environment, root, keys)
+    def __init__(self, environment: Environment, root: str, which: str) -> None:
+        super().__init__(environment, root, which)
         self.header = True
 
     def batch(self) -> None:
@@ -246,7 +250,7 @@ class _TableWriter(_Writer):
     def end(self, verdict: Exit) -> None:
         words = {
             Exit.OK: "nothing to do",
-            Exit.ATTENTION: f"someone must act; look at each with `invocation inspect{self.keys}`",
+            Exit.ATTENTION: f"someone must act; look at each with `symbi-recover invocation inspect {self.which}`",
             Exit.REFUSED: "a claim or store cannot be accepted; its findings say why",
         }
         self.environment.output.text(
