@@ -94,6 +94,13 @@ def test_an_unsafe_key_is_refused(spoil: Callable[[Path], Any], tmp_path: Path) 
         keys.install(str(tmp_path))
 
 
+def test_a_refused_key_is_described_in_whole_words(tmp_path: Path) -> None:
+    put(tmp_path / "operator.key", b"k")
+    with pytest.raises(RefusedError) as raised:
+        keys.load(str(tmp_path))
+    assert str(raised.value.detail).endswith("mode 0600, with 1 link and 1 byte")
+
+
 def test_a_loose_folder_is_refused(tmp_path: Path) -> None:
     home = tmp_path / "h"
     home.mkdir()

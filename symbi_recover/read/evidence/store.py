@@ -16,6 +16,7 @@ from typing import Self
 
 from symbi_recover.core.claims import STORE_FILE_LIMIT
 from symbi_recover.core.errors import RecoverError, RefusedError, UnexaminedError
+from symbi_recover.core.words import counted
 from symbi_recover.read.evidence.locate import (
     GOVERNED,
     INVOCATIONS,
@@ -243,7 +244,7 @@ def shown(facts: FileFacts) -> str:
     """Kind, owner, mode, links and size of a file, in words."""
     return (
         f"it is a {facts.kind} of user {facts.uid}, mode {facts.mode:04o}, "
-        f"with {facts.links} {'link' if facts.links == 1 else 'links'} and {facts.size} bytes"
+        f"with {counted(facts.links, 'link')} and {counted(facts.size, 'byte')}"
     )
 
 
