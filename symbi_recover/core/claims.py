@@ -306,6 +306,11 @@ class ListedProject(Struct, frozen=True, kw_only=True):
     schedule: Schedule | None = None
     findings: tuple[Finding, ...] = ()
 
+    @property
+    def found(self) -> tuple[Finding, ...]:
+        """What was found of the project, and in its store as a whole."""
+        return (*self.findings, *(() if self.store is None else self.store.findings))
+
 
 class InvocationList(Struct, frozen=True, kw_only=True):
     """What `invocation list --format json` prints."""

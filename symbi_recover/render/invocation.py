@@ -12,7 +12,6 @@ from symbi_recover.core.claims import (
     Verdict,
 )
 from symbi_recover.core.codes import CODES
-from symbi_recover.core.findings import Finding
 from symbi_recover.core.words import counted
 from symbi_recover.render.colour import Painter
 from symbi_recover.render.safe import safe
@@ -140,14 +139,3 @@ def _name(name: NameEvidence, identity: tuple[int, int]) -> str:
         else ""
     )
     return f"{text}; differs in {', '.join(name.differs)} ({shown}){content}"
-
-
-def remarks(found: tuple[Finding, ...]) -> list[str]:
-    """Findings as single lines for stderr, beside a document that is the runtime's own."""
-    lines = []
-    for finding in found:
-        line = f"{finding.severity}: {safe(finding.message)} ({finding.code})"
-        if finding.expected is not None:
-            line += f"; recorded {safe(finding.expected)}, found {safe(finding.actual)}"
-        lines.append(line)
-    return lines

@@ -5,7 +5,6 @@ import io
 from collections import Counter
 
 from symbi_recover.core.claims import ClaimState, ListedInvocation, StoreSummary
-from symbi_recover.core.codes import CODES
 from symbi_recover.core.findings import Finding
 from symbi_recover.core.words import counted
 from symbi_recover.render.colour import Painter
@@ -112,29 +111,8 @@ def age(seconds: int) -> str:
     return f"{seconds} s"
 
 
-def summary(store: StoreSummary, paint: Painter) -> list[str]:
-    """What is to be said of a whole store."""
+def summary(store: StoreSummary, paint: Painter) -> str:
+    """The numbers of a whole store."""
     counts = ", ".join(f"{count:,} {state}" for state, count in store.counts.items() if count) or "no claims"
     size = f"{counted(store.entries, 'entry', 'entries')}, {counted(store.bytes, 'byte')}"
-    lines = [f"{paint('strong', safe(store.project))}: {counts}; {size}"]
-    return lines + findings(store.findings, paint)
-
-
-def findings(found: tuple[Finding, ...], paint: Painter) -> list[str]:
-    """Findings of a store, one line each, and what they mean once."""
-    lines = []
-    for code in sorted({finding.code for finding in found}):
-        same = [finding for finding in found if finding.code == code]
-        lines.append(f"  {paint('attention', code)}: {CODES[code].meaning if code in CODES else ''}")
-        lines += [f"    {_line(finding)}" for finding in same[:_SHOWN_FINDINGS]]
-        if len(same) > _SHOWN_FINDINGS:
-            lines.append(f"    and {len(same) - _SHOWN_FINDINGS:,} more")
-    return lines
-
-
-def _line(finding: Finding) -> str:
-    if finding.path is None:
-        return safe(finding.message)
-    if finding.path.endswith(f"/{finding.message}"):
-        return safe(finding.path)
-    return f"{safe(finding.path)}: {safe(finding.message)}"
+    return f"{paint('strong', safe(store.project))}: {counts}; {size}"

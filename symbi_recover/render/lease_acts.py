@@ -1,10 +1,6 @@
 """The lease commands that act, for people: plan or summary first, then reasons, last the next command to type."""
 
-from collections.abc import Iterable
-
-from symbi_recover.core.codes import CODES
 from symbi_recover.core.exits import Exit
-from symbi_recover.core.findings import Finding
 from symbi_recover.core.retirement import (
     FenceReport,
     ReconcileItem,
@@ -16,8 +12,9 @@ from symbi_recover.core.retirement import (
 )
 from symbi_recover.core.witness import Scan
 from symbi_recover.core.words import counted
-from symbi_recover.render.colour import STYLES, Painter
-from symbi_recover.render.leases import helper, left
+from symbi_recover.render.colour import Painter
+from symbi_recover.render.findings import detail, findings, not_checked
+from symbi_recover.render.leases import helper
 from symbi_recover.render.safe import safe
 
 _ACTS = {
@@ -36,7 +33,7 @@ def reconciliation(
     word = "DONE" if report.executed else "PLAN"
     lines = [f"{paint('strong', word)}  {safe(report.state_dir)}", f"  helper: {helper(report.helper)}"]
     lines += [line for item in report.items for line in _item(item, paint)] or ["  no records"]
-    lines += findings(report.findings, paint) + left(report.not_checked, paint)
+    lines += findings(report.findings, paint, report.state_dir) + not_checked(report.not_checked, paint)
     if ledger is not None:
         lines += ["", f"  {safe(ledger)}"]
     return [*lines, "", f"Verdict {int(verdict)}. Next: {next_step}"]
@@ -55,7 +52,7 @@ def _item(item: ReconcileItem, paint: Painter) -> list[str]:
         lines.append(f"      record sha256 {item.record_sha256}")
     if item.endpoint is not None and item.endpoint.address is not None:
         lines.append(f"      daemon {safe(item.endpoint.address)}, from {safe(item.endpoint.source)}")
-    return lines + [f"      {found.code}: {safe(found.message)}" for found in item.findings]
+    return lines + [f"      {found.code}: {detail(found)}" for found in item.findings]
 
 
 def retirement(
@@ -71,12 +68,12 @@ def retirement(
         lines += _seen(report.seen)
     if report.decision is not None:
         lines += _rows(report.decision.rows, paint)
-        lines += findings(report.decision.findings, paint)
-    lines += findings(report.findings, paint)
+    decided = () if report.decision is None else report.decision.findings
+    lines += findings((*decided, *report.findings), paint, report.state_dir)
     if report.outcome in ("retired", "completed", "already_retired"):
         lines += ["", paint("strong", "Not established")]
         lines += [f"  - {safe(text)}" for text in report.not_established]
-    lines += left(report.not_checked, paint)
+    lines += not_checked(report.not_checked, paint)
     if report.receipt is not None:
         lines += ["", f"  receipt {safe(report.receipt)}"]
     if ledger is not None:
@@ -140,7 +137,7 @@ def witnesses(report: WitnessReport, verdict: Exit, paint: Painter, next_step: s
         if witness.scan is not None:
             lines.append(f"  {_scan(witness.scan)}")
         lines += [f"      {safe(remark)}" for remark in witness.remarks]
-    lines += findings(report.findings, paint)
+    lines += findings(report.findings, paint, report.state_dir)
     return [*lines, "", f"Verdict {int(verdict)}. Next: {next_step}"]
 
 
@@ -162,14 +159,3 @@ def fences(report: FenceReport, verdict: Exit, paint: Painter, next_step: str) -
         lines.append("  no fences")
     lines += findings(report.findings, paint)
     return [*lines, "", f"Verdict {int(verdict)}. Next: {next_step}"]
-
-
-def findings(found: Iterable[Finding], paint: Painter) -> list[str]:
-    """Findings, each with the meaning of its code and what is known besides."""
-    lines: list[str] = []
-    for one in found:
-        meaning = CODES[one.code].meaning
-        lines.append(f"  {paint(STYLES[one.severity], one.severity)} {one.code}: {meaning}")
-        if one.message != meaning:
-            lines.append(f"      {safe(one.message)}")
-    return ["", paint("strong", "Found"), *lines] if lines else []

@@ -3,11 +3,8 @@
 Text from records, daemons and the file system is made safe here; nothing else of a report is changed.
 """
 
-from collections.abc import Iterable
-
-from symbi_recover.core.codes import CODES
 from symbi_recover.core.exits import Exit
-from symbi_recover.core.findings import Finding, NotChecked
+from symbi_recover.core.findings import Finding
 from symbi_recover.core.leases import (
     Capacity,
     CapacityReport,
@@ -21,10 +18,10 @@ from symbi_recover.core.leases import (
     Verdict,
 )
 from symbi_recover.core.words import counted, noun_for
-from symbi_recover.render.colour import STYLES, Painter
+from symbi_recover.render.colour import Painter
+from symbi_recover.render.findings import findings, next_step, not_checked
 from symbi_recover.render.safe import safe
 
-_SHOWN = 30
 _WORDS: dict[Verdict, tuple[str, str]] = {
     "sound": ("good", "SOUND"),
     "attention": ("attention", "NEEDS ATTENTION"),
@@ -32,7 +29,6 @@ _WORDS: dict[Verdict, tuple[str, str]] = {
     "contradicted": ("bad", "CONTRADICTED"),
     "unexamined": ("bad", "NOT EXAMINED"),
 }
-_ORDER = list(STYLES)
 
 
 def store(report: StoreReport, verdict: Exit, paint: Painter) -> list[str]:
@@ -42,8 +38,8 @@ def store(report: StoreReport, verdict: Exit, paint: Painter) -> list[str]:
     lines = [_head(report.verdict, report.state_dir, paint), f"  {start or _start(report.store_blocked)}"]
     lines += [f"  helper: {helper(report.helper)}", *_numbers(report)]
     lines += table([row(view) for view in report.records], paint)
-    lines += _grouped(report.findings, report.state_dir, paint)
-    lines += left(report.not_checked, paint)
+    lines += findings(report.findings, paint, report.state_dir)
+    lines += not_checked(report.not_checked, paint)
     return [*lines, "", _last(verdict, report.verdict, report.findings)]
 
 
@@ -66,8 +62,8 @@ def lease(report: LeaseReport, verdict: Exit, paint: Painter) -> list[str]:
             f"  bad record: {entry.kind} of uid {entry.uid}, mode {entry.mode}, {counted(entry.links, 'link')}, "
             f"{counted(entry.size, 'byte')}, sha256 {entry.sha256 or 'not read'}"
         )
-    lines += _grouped(report.findings, report.state_dir, paint)
-    lines += left(report.not_checked, paint)
+    lines += findings(report.findings, paint, report.state_dir)
+    lines += not_checked(report.not_checked, paint)
     return [*lines, "", _last(verdict, report.verdict, report.findings)]
 
 
@@ -81,8 +77,8 @@ def check(report: CheckReport, verdict: Exit, paint: Painter) -> list[str]:
             f"label {safe(c.label, 80)}  state {safe(c.state, 40)}  found by {c.found_by}"
             for c in one.containers
         ]
-    lines += _grouped(report.findings, report.state_dir, paint)
-    lines += left(report.not_checked, paint)
+    lines += findings(report.findings, paint, report.state_dir)
+    lines += not_checked(report.not_checked, paint)
     return [*lines, "", _last(verdict, report.verdict, report.findings)]
 
 
@@ -95,8 +91,8 @@ def capacity(report: CapacityReport, verdict: Exit, paint: Painter) -> list[str]
         agree = {True: "they agree", False: "they differ", None: "not compared"}[report.agree]
         lines.append(f"  {agree}")
     lines += [f"  - {safe(point)}" for point in report.differences]
-    lines += _grouped(report.findings, report.state_dir, paint)
-    lines += left(report.not_checked, paint)
+    lines += findings(report.findings, paint, report.state_dir)
+    lines += not_checked(report.not_checked, paint)
     return [*lines, "", _last(verdict, report.verdict, report.findings)]
 
 
@@ -286,40 +282,11 @@ def _of(used: int | None, limit: object, shown: object) -> str:
     return f"{words[0]} of {words[1]}"
 
 
-def _grouped(findings: Iterable[Finding], base: str, paint: Painter) -> list[str]:
-    """Findings by code, the worst first; each code's meaning once."""
-    groups: dict[str, list[Finding]] = {}
-    for found in findings:
-        groups.setdefault(found.code, []).append(found)
-    if not groups:
-        return []
-    lines = ["", paint("strong", "Found")]
-    for code, several in sorted(
-        groups.items(), key=lambda item: (_ORDER.index(item[1][0].severity), item[0])
-    ):
-        severity = several[0].severity
-        count = f" ({len(several)})" if len(several) > 1 else ""
-        lines.append(f"  {paint(STYLES[severity], severity)} {code}{count}: {CODES[code].meaning}")
-        for found in several[:_SHOWN]:
-            place = safe((found.path or "").removeprefix(base).lstrip("/"), 200)
-            at = f" [byte {found.start:,}]" if found.start is not None else ""
-            lines.append(f"      {place + ': ' if place else ''}{safe(found.message, 400)}{at}")
-        if len(several) > _SHOWN:
-            lines.append(f"      … and {len(several) - _SHOWN:,} more; `--format json` lists all")
-    return lines
-
-
-def left(points: tuple[NotChecked, ...], paint: Painter) -> list[str]:
-    """What was not checked, and why."""
-    if not points:
-        return []
-    return ["", paint("strong", "Not checked"), *(f"  - {safe(one.what)}: {safe(one.why)}" for one in points)]
-
-
-def _last(exit_code: Exit, verdict: Verdict, findings: Iterable[Finding]) -> str:
-    worst = min(findings, key=lambda found: _ORDER.index(found.severity), default=None)
-    step = "nothing has to be done." if worst is None or exit_code is Exit.OK else CODES[worst.code].next
-    return f"Verdict {int(exit_code)}, {_WORDS[verdict][1].lower()}. Next: {step}"
+def _last(exit_code: Exit, verdict: Verdict, found: tuple[Finding, ...]) -> str:
+    step = None if exit_code is Exit.OK else next_step(found)
+    return (
+        f"Verdict {int(exit_code)}, {_WORDS[verdict][1].lower()}. Next: {step or 'nothing has to be done.'}"
+    )
 
 
 def _yes(value: bool | None) -> str:

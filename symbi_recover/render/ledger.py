@@ -1,10 +1,10 @@
 """An operator ledger for people: the acts, what is odd, and last what is proven."""
 
-from symbi_recover.core.codes import CODES
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.ledger import Act, LedgerReport
 from symbi_recover.core.words import counted
 from symbi_recover.render.colour import Painter
+from symbi_recover.render.findings import findings, next_step, not_checked
 from symbi_recover.render.safe import safe
 
 _TEXT = 200
@@ -45,12 +45,7 @@ def _act(act: Act, paint: Painter) -> list[str]:
 
 def verdict(report: LedgerReport, code: Exit, paint: Painter) -> list[str]:
     """What was found, what was not checked, and the verdict as the last line."""
-    lines = []
-    for found in report.findings:
-        place = "" if found.record is None else f", record {found.record}"
-        lines.append(f"{found.severity}: {safe(found.message)} ({found.code}{place})")
-        lines.append(f"  next: {CODES[found.code].next}")
-    lines += [f"not checked: {safe(item.what)}: {safe(item.why)}" for item in report.not_checked]
+    lines = findings(report.findings, paint, report.path) + not_checked(report.not_checked, paint)
     key = "no key" if report.key is None else f"key {report.key.public_key} ({report.key.source})"
     head = "" if report.head_hash is None else f", head {report.head_sequence}:{report.head_hash}"
     words = {
@@ -58,8 +53,10 @@ def verdict(report: LedgerReport, code: Exit, paint: Painter) -> list[str]:
         Exit.ATTENTION: ("attention", "ATTENTION"),
     }
     style, word = words.get(code, ("bad", "REFUSED"))
-    lines.append(
+    step = next_step(report.findings)
+    return [
+        *lines,
+        *([""] if lines else []),
         f"Verdict: {paint(style, word)}: {counted(report.records, 'record')}, {counted(len(report.acts), 'act')}, "
-        f"{len(report.open_acts)} open; {key}{head}"
-    )
-    return lines
+        f"{len(report.open_acts)} open; {key}{head}" + (f". Next: {step}" if step else ""),
+    ]

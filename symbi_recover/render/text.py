@@ -2,13 +2,12 @@
 
 from collections import Counter
 
-from symbi_recover.core.codes import CODES
 from symbi_recover.core.exits import Exit
-from symbi_recover.core.findings import Finding
 from symbi_recover.core.report import Effect, JournalReport, RecoveryReport
 from symbi_recover.core.words import counted
 from symbi_recover.render import words
-from symbi_recover.render.colour import STYLES, Painter
+from symbi_recover.render.colour import Painter
+from symbi_recover.render.findings import findings, not_checked
 from symbi_recover.render.safe import safe
 
 _SHOWN_EFFECTS = 50
@@ -33,10 +32,8 @@ def journal(report: JournalReport, verdict: Exit, paint: Painter, next_step: str
         lines += _budget(recovery, paint)
     lines += _proof(report, paint)
     told = _TOLD_ABOVE if recovery is not None else frozenset()
-    lines += findings(tuple(found for found in report.findings if found.code not in told), paint)
-    if report.not_checked:
-        lines += ["", paint("strong", "Not checked")]
-        lines += [f"  - {safe(item.what)}: {safe(item.why)}" for item in report.not_checked]
+    lines += findings((found for found in report.findings if found.code not in told), paint, report.journal)
+    lines += not_checked(report.not_checked, paint)
     return [*lines, "", conclusion(verdict, next_step)] if next_step is not None else lines
 
 
@@ -44,36 +41,6 @@ def conclusion(verdict: Exit, next_step: str, journals: int = 1) -> str:
     """The last line of all: the verdict, which is the exit code, and what to do next."""
     over = f" over {journals:,} journals" if journals > 1 else ""
     return f"Verdict {int(verdict)}{over}, {_VERDICTS[verdict][1].lower()}. Next: {next_step}"
-
-
-def findings(found: tuple[Finding, ...], paint: Painter) -> list[str]:
-    """Findings with their places and next steps; empty for none."""
-    if not found:
-        return []
-    lines = ["", paint("strong", "Found")]
-    for finding in found:
-        lines.append(
-            f"  {paint(STYLES[finding.severity], finding.severity)} {finding.code}: {_sentence(finding)}"
-        )
-        lines.append(f"      {safe(finding.message)}{_where(finding)}")
-        if finding.expected is not None or finding.actual is not None:
-            lines.append(f"      expected {safe(finding.expected, 160)}, found {safe(finding.actual, 160)}")
-    return lines
-
-
-def _sentence(finding: Finding) -> str:
-    return CODES[finding.code].meaning
-
-
-def _where(finding: Finding) -> str:
-    parts = []
-    if finding.record is not None:
-        parts.append(f"record {finding.record}")
-    if finding.start is not None:
-        parts.append(
-            f"bytes {finding.start:,} to {finding.end:,}" if finding.end else f"byte {finding.start:,}"
-        )
-    return f" [{', '.join(parts)}]" if parts else ""
 
 
 def _summary(recovery: RecoveryReport) -> list[str]:

@@ -24,6 +24,7 @@ from symbi_recover.render import failure, text
 from symbi_recover.render import invocation as render
 from symbi_recover.render import schedule as render_schedule
 from symbi_recover.render.colour import Painter
+from symbi_recover.render.findings import findings, remarks
 from symbi_recover.render.shell import option
 
 PREFIX = "Invocation inspection/reconciliation failed: "
@@ -115,7 +116,7 @@ def inspect_command(
     lines = render.header(inspection, environment.paint)
     if schedule is not None:
         lines += ["", *render_schedule.occurrence(schedule, inspection.snapshot.id, environment.paint)]
-    lines += text.findings(scheduled, environment.paint)
+    lines += findings(scheduled, environment.paint)
     if inspection.status is Status.RECONCILED:
         lines += ["", environment.paint("strong", "The journal itself, which no assessment changes")]
     lines += ["", *text.journal(_report(evidence, inspection), _standing(inspection), environment.paint)]
@@ -159,7 +160,7 @@ def note_remarks(environment: Environment, found: tuple[Finding, ...]) -> None:
     """Say on stderr what the runtime's own document has no place for."""
     if environment.verbosity >= 0:
         shown = [f for f in found if f.severity is not Severity.INFO or environment.verbosity > 0]
-        for line in render.remarks(tuple(shown)):
+        for line in remarks(tuple(shown)):
             environment.output.note(line)
 
 
@@ -229,14 +230,14 @@ def file_inspect_command(
         inspection.publication, inspection.receipt, _file_next(target, inspection), environment.paint
     )
     found = (*inspection.evidence.findings, *inspection.findings)
-    return environment.deliver(verdict, [*lines[:-2], *text.findings(found, environment.paint), *lines[-2:]])
+    return environment.deliver(verdict, [*lines[:-2], *findings(found, environment.paint), *lines[-2:]])
 
 
 def _failed(environment: Environment, inspection: FileInspection, error: RecoverError) -> Exit:
     """The runtime's failure, and behind its sentence what the runtime does not show."""
     lines = failure.lines(error, PREFIX)
     lines += render.names(inspection.publication)
-    lines += render.remarks((*inspection.evidence.findings, *inspection.findings))
+    lines += remarks((*inspection.evidence.findings, *inspection.findings))
     if inspection.receipt is not None:
         lines += render.recovery_receipt(inspection.receipt, Painter(colour=False))
     environment.output.note("\n".join(lines if environment.verbosity >= 0 else lines[:1]))

@@ -31,6 +31,7 @@ from symbi_recover.render import failure
 from symbi_recover.render import invocations as render
 from symbi_recover.render import schedule as render_schedule
 from symbi_recover.render.colour import Painter
+from symbi_recover.render.findings import findings
 from symbi_recover.render.output import is_terminal
 from symbi_recover.render.safe import safe
 from symbi_recover.render.shell import option
@@ -233,8 +234,7 @@ class _CsvWriter(_StreamWriter):
 
     def write(self, listed: ListedProject) -> None:
         super().write(listed)
-        found = (*listed.findings, *(() if listed.store is None else listed.store.findings))
-        for line in render.findings(found, Painter(colour=False)):
+        for line in findings(listed.found, Painter(colour=False)):
             self.environment.output.note(line)
 
 
@@ -242,9 +242,9 @@ class _TableWriter(_Writer):
     def write(self, listed: ListedProject) -> None:
         paint = self.environment.paint
         lines = render.table(self.rows, paint) if self.rows else []
-        lines += [] if listed.store is None else render.summary(listed.store, paint)
+        lines += [] if listed.store is None else [render.summary(listed.store, paint)]
         lines += [] if listed.schedule is None else render_schedule.jobs(listed.schedule, paint)
-        lines += render.findings(listed.findings, paint)
+        lines += findings(listed.found, paint)
         self.environment.output.text([*lines, ""])
 
     def end(self, verdict: Exit) -> None:
