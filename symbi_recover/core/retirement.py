@@ -239,7 +239,7 @@ class RetireReport(Struct, frozen=True, kw_only=True):
     not_established: tuple[str, ...]
     not_checked: tuple[NotChecked, ...]
     confirm: str | None
-    """What `--confirm` has to repeat."""
+    """What `--confirm` has to repeat; None where a run would be refused as things stand, or is over."""
 
 
 class WitnessReport(Struct, frozen=True, kw_only=True):

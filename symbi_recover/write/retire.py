@@ -10,11 +10,12 @@ from contextlib import ExitStack
 from typing import Literal, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from symbi_recover.core.errors import RecoverError
 from symbi_recover.core.retirement import LockState, RetireReport
 from symbi_recover.read.retirement.examine import examine
-from symbi_recover.read.retirement.table import decide
+from symbi_recover.read.retirement.table import decide, might_retire
 from symbi_recover.write import keys
 from symbi_recover.write.retire_request import (
     Outcome,
@@ -91,9 +92,11 @@ def _without_lock(request: Request, refusal: _Refused | None = None) -> RetireRe
         **terms(request, view, ready=os.path.lexists(f"{request.home}/{keys.KEY_NAME}")),
     )
     outcome: Outcome = "plan" if refusal is None else "refused"
-    return report_of(
+    told = report_of(
         request, report, outcome, seen=seen.seen, decision=decide(evidence), findings=seen.findings
     )
+    promising = outcome == "plan" and might_retire(evidence)
+    return replace(told, confirm=view.sha256) if promising else told
 
 
 __all__ = ["Request", "plan", "retire"]

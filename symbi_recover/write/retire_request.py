@@ -104,7 +104,6 @@ def report_of(
     receipt: str | None = None,
 ) -> RetireReport:
     """The report of one command."""
-    sha256 = seen.record.sha256 if seen is not None else request.confirm
     left = []
     if outcome == "plan":
         left = [
@@ -115,7 +114,7 @@ def report_of(
         state_dir=report.state_dir,
         lease=request.lease,
         outcome=outcome,
-        record_sha256=sha256,
+        record_sha256=seen.record.sha256 if seen is not None else request.confirm,
         helper=report.helper,
         seen=seen,
         decision=decision,
@@ -123,5 +122,5 @@ def report_of(
         receipt=receipt,
         not_established=not_established(seen) if seen is not None else NOT_ESTABLISHED,
         not_checked=tuple(left),
-        confirm=sha256 if outcome == "plan" else None,
+        confirm=None,
     )

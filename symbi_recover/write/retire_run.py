@@ -42,7 +42,7 @@ from symbi_recover.read.retirement.clients import scan_clients
 from symbi_recover.read.retirement.engine import absence_of, look_at_engine
 from symbi_recover.read.retirement.examine import Examination, examine, with_run
 from symbi_recover.read.retirement.notes import RETIREMENTS
-from symbi_recover.read.retirement.table import decide, obstacles_before_fence, worth_a_fence
+from symbi_recover.read.retirement.table import decide, might_retire
 from symbi_recover.write.atomic import changing, sync_folder
 from symbi_recover.write.fence import FenceWork
 from symbi_recover.write.fences import clear_own
@@ -95,7 +95,7 @@ class Run:
         seen = examine(view, self.report, folder, self.asker)
         self.scans = (seen.scan,)
         evidence = self._evidence(seen)
-        if obstacles_before_fence(evidence) or not worth_a_fence(evidence):
+        if not might_retire(evidence):
             return self._refused(seen, decide(evidence), None)
         subject = {"state_dir": self.held.path, "lease": view.lease}
         self.request.recorder.begin(COMMAND, subject, view.sha256)

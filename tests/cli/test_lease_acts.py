@@ -90,6 +90,23 @@ def test_a_plan_ends_with_the_command_that_carries_it_out(tombstone):
     assert tombstone.record.exists()
 
 
+def test_a_plan_that_would_be_refused_offers_no_consent_and_says_what_to_do_first(tombstone):
+    (tombstone.made.home / "operator.key").unlink()
+    ran = tombstone.cli("retire", OWNED, "--format", "text")
+    assert "Next: symbi-recover key init, if there is no key yet; then symbi-recover lease retire " in ran.text
+    assert "--confirm" not in ran.text
+    assert tombstone.document("retire", OWNED, code=2)["report"]["confirm"] is None
+
+
+def test_a_container_that_is_there_sends_to_reconcile_and_a_strange_one_to_the_explanations(tombstone):
+    tombstone.played.add(f"symbi-{OWNED}", {"ai.symbiont.lease": OWNED})
+    ran = tombstone.cli("retire", OWNED, "--format", "text")
+    assert f"Next: symbi-recover lease reconcile --state-dir {tombstone.made.store} {OWNED}" in ran.text
+    tombstone.played.find(f"symbi-{OWNED}").labels.clear()
+    ran = tombstone.cli("retire", OWNED, "--format", "text")
+    assert "as things stand the record is kept" in ran.text
+
+
 def test_what_was_done_is_said_with_what_was_not_established(tombstone):
     ran = tombstone.cli("retire", OWNED, "--confirm", tombstone.made.confirm, "--format", "text")
     assert ran.rc == 0

@@ -11,7 +11,7 @@ from symbi_recover.core.codes import CODES
 from symbi_recover.core.findings import Severity
 from symbi_recover.core.retirement import MARGIN_NS, Client, Evidence, Fence, Quiescence, Times
 from symbi_recover.core.witness import Hit, Scan, WitnessFacts
-from symbi_recover.read.retirement.table import decide, obstacles_before_fence, worth_a_fence
+from symbi_recover.read.retirement.table import decide, might_retire
 
 WRITTEN = 1_700_000_000_000_000_000
 NOW = WRITTEN + 10 * MARGIN_NS
@@ -334,12 +334,17 @@ def test_two_broken_preconditions_are_both_named():
 
 
 def test_a_fence_is_made_only_where_it_could_help():
-    assert not obstacles_before_fence(quiescent(fence=Fence()))
-    assert worth_a_fence(quiescent(fence=Fence(), quiescence=None))
-    assert worth_a_fence(evidence(fence=Fence(), witnesses=REBOOTED))
-    assert not worth_a_fence(evidence(fence=Fence()))
-    assert not worth_a_fence(quiescent(fence=Fence(), scans=(FOUND,)))
-    assert obstacles_before_fence(quiescent(absence="name_foreign")) == ("name_foreign",)
+    assert might_retire(quiescent(fence=Fence(), quiescence=None))
+    assert might_retire(evidence(fence=Fence(), witnesses=REBOOTED))
+    assert not might_retire(evidence(fence=Fence()))
+    assert not might_retire(quiescent(fence=Fence(), scans=(FOUND,)))
+    assert not might_retire(quiescent(fence=Fence(), absence="name_foreign"))
+
+
+def test_a_plan_is_promising_where_only_the_consent_is_missing():
+    assert might_retire(quiescent(fence=Fence(), quiescence=None, confirmed=False, lock="not_taken"))
+    assert not might_retire(quiescent(confirmed=False, lock="supervisor_running"))
+    assert not might_retire(quiescent(confirmed=False, receipt_ready=False))
 
 
 def test_every_code_of_the_table_is_registered_and_only_proofs_and_notes_are_mere_information():

@@ -232,12 +232,16 @@ def _retire_exit(report: RetireReport) -> Exit:
 
 
 def _retire_next(report: RetireReport, where: str, accepted: list[str]) -> str:
+    again = " ".join(["symbi-recover lease retire", where, report.lease, *accepted])
     if report.outcome == "plan" and report.confirm is not None:
-        words = ["symbi-recover lease retire", where, report.lease, *accepted, f"--confirm {report.confirm}"]
-        return " ".join(words)
-    if report.outcome == "refused":
+        return f"{again} --confirm {report.confirm}"
+    if report.outcome in ("plan", "refused"):
         codes = report.decision.codes if report.decision is not None else ()
         if "container_present" in codes:
             return f"symbi-recover lease reconcile {where} {report.lease}"
-        return "see `symbi-recover explain CODE` for each code; the record is kept"
+        if "receipt_unavailable" in codes:
+            return f"symbi-recover key init, if there is no key yet; then {again}"
+        if "staging_unacknowledged" in codes:
+            return f"decide about the snapshots; then {again} --acknowledge-staging"
+        return "see `symbi-recover explain CODE` for each code; as things stand the record is kept"
     return "start the helper again, if it was stopped"

@@ -45,14 +45,11 @@ def decide(evidence: Evidence) -> Decision:
     )
 
 
-def obstacles_before_fence(evidence: Evidence) -> tuple[str, ...]:
-    """The preconditions that do not hold, the fence left aside: with one of them none is made."""
-    return tuple(dict.fromkeys(_obstacles(evidence, fence=False)))
-
-
-def worth_a_fence(evidence: Evidence) -> bool:
-    """Whether a row could still retire once a fence stands; if not, the engine need not be touched."""
-    if any(scan.hits for scan in evidence.scans):
+def might_retire(evidence: Evidence) -> bool:
+    """Whether a confirmed run could still retire as things stand; if not, the engine need not be touched."""
+    if any(scan.hits for scan in evidence.scans) or set(_obstacles(evidence, fence=False)) - {
+        "not_confirmed"
+    }:
         return False
     by_census = _plain(evidence) and _scanned(evidence)
     return by_census or any(row.holds for row in rows(evidence))
