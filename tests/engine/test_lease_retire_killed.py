@@ -64,7 +64,7 @@ class World:
 
     def notes(self) -> list[Path]:
         """The notes of fences."""
-        return list((self.store.home / "fences").glob("*"))
+        return list((self.store.home / "fences").glob("*.json"))
 
     @property
     def there(self) -> bool:
