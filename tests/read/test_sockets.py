@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbi_recover.read.daemon import sockets
-from symbi_recover.read.daemon.sockets import LISTENING, NetUnixRow, NoListener, UnixSocket
+from symbi_recover.read.daemon.sockets import LISTENING, NoListener, UnixSocket
 from symbi_recover.read.evidence.kernel import CannotKnow, Why
 from symbi_recover.read.evidence.mounts import FileKey, Locality
 from tests.read.live import may_unshare
@@ -83,7 +83,6 @@ def test_no_bytes_make_the_parsers_raise(data: bytes):
     sockets.parse_dump(data)
     sockets.parse_dump(message(20, data))
     sockets.parse_dump(row(data))
-    sockets.parse_net_unix(data)
 
 
 @given(st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size=4))
@@ -321,57 +320,12 @@ def test_a_bind_mounted_socket_leads_to_its_listener(tmp_path: Path):
     assert int(result.stdout) == number
 
 
-HEADING = b"Num       RefCount Protocol Flags    Type St Inode Path\n"
-
-
-def test_the_lines_of_the_text_form_are_parsed():
-    data = HEADING + (
-        b"0000000000000000: 00000002 00000000 00010000 0001 01  4397 /run/a b\n"
-        b"0000000000000000: 00000003 00000000 00000000 0001 02     0 /run/a b\n"
-        b"0000000000000000: 00000002 00000000 00000000 0002 01 123456\n"
-    )
-
-    assert sockets.parse_net_unix(data) == sockets.NetUnix(
-        (
-            NetUnixRow(accepts=True, state=1, inode=4397, name=b"/run/a b"),
-            NetUnixRow(accepts=False, state=2, inode=0, name=b"/run/a b"),
-            NetUnixRow(accepts=False, state=1, inode=123456, name=None),
-        ),
-        0,
-    )
-
-
-def test_a_line_of_the_text_form_that_does_not_fit_is_counted():
-    assert sockets.parse_net_unix(b"junk\n" + HEADING + b"a b c d e f g\n").malformed == 2
-
-
-def test_the_text_form_shows_a_waiting_connection_in_its_own_namespace(tmp_path: Path):
-    path = tmp_path / "s"
-    with listening(path) as listener, socket.socket(socket.AF_UNIX) as client:
-        client.connect(str(path))
-        answer = sockets.read_net_unix(os.getpid())
-        assert isinstance(answer, sockets.NetUnix)
-        rows = [row for row in answer.rows if row.name == bytes(path)]
-        number = os.fstat(listener.fileno()).st_ino
-
-    assert sorted((row.accepts, row.inode) for row in rows) == [(False, 0), (True, number)]
-
-
-def test_the_text_form_of_a_process_that_is_gone_is_no_answer():
-    assert isinstance(sockets.read_net_unix(1 << 23), CannotKnow)
-
-
-def test_a_name_with_a_line_break_forges_a_row_of_the_text_form_but_not_of_the_dump(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_name_with_a_line_break_is_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     forged = "s\n00: 00000002 00000000 00010000 0001 01 4242 x"
     monkeypatch.chdir(tmp_path)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(forged)
         listener.listen()
-        text = sockets.read_net_unix(os.getpid())
         dumped = ask(tmp_path / forged)
 
-    assert isinstance(text, sockets.NetUnix)
-    assert NetUnixRow(accepts=True, state=1, inode=4242, name=b"x") in text.rows
     assert dumped.name == forged.encode()

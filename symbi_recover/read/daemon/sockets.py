@@ -1,4 +1,4 @@
-"""Which socket listens on a file: the kernel's socket dump, and `/proc/<pid>/net/unix` as a cross-check.
+"""Which socket listens on a file, by the kernel's socket dump.
 
 Implements "Listener and engine" of the lease format's section 18.4.
 
@@ -7,9 +7,9 @@ Implements "Listener and engine" of the lease format's section 18.4.
 3. `find_listener` compares files, not names: an older listener whose file was replaced keeps its name only.
 4. `ask_listener` does all of it for a path, following links as a client would.
 
-`parse_net_unix` is kept apart because its rows are text that names may forge: a socket's name may hold a line
-break. Asking may make the kernel load its own `unix_diag` module; nothing else changes. Both sources show one
-network namespace only; for another process's, the dump is asked for through a socket made there (`network.py`).
+`/proc/<pid>/net/unix` is not read: a socket's name may hold a line break, and so forge a row of that text. Asking
+may make the kernel load its own `unix_diag` module; nothing else changes. A dump shows one network namespace only;
+for another process's it is asked for through a socket made there (`network.py`).
 """
 
 import errno
@@ -31,8 +31,6 @@ from symbi_recover.read.evidence.kernel import (
     Why,
     from_error,
     opened,
-    read_proc,
-    small_number,
 )
 from symbi_recover.read.evidence.mounts import FileKey, file_key
 from symbi_recover.read.evidence.processes import namespace_of
@@ -46,7 +44,6 @@ _NLMSG_ERROR = 2
 _NLMSG_DONE = 3
 _INTERRUPTED = 0x10
 _NAME, _VFS, _QUEUE = 0, 1, 4
-_ACCEPTS = 0x10000
 _HEADER = struct.Struct("=IHHII")
 _REQUEST = struct.Struct("=BBHIIIII")
 _MESSAGE = struct.Struct("=BBBxIII")
@@ -59,7 +56,6 @@ _MOST_DATAGRAMS = 1 << 16
 _SECONDS = 5.0
 _PASSES = 4
 _LOOKS = 2
-_MOST_NET_UNIX = 64 * MEBIBYTE
 
 
 class UnixSocket(Struct, frozen=True):
@@ -90,23 +86,6 @@ class Dump(Struct, frozen=True):
     """The kernel said that its list changed meanwhile."""
     error: int
     """Error number that the kernel answered with, or 0."""
-    malformed: int
-
-
-class NetUnixRow(Struct, frozen=True):
-    """One line of `/proc/<pid>/net/unix`; any of it may have been forged by a socket's name."""
-
-    accepts: bool
-    state: int
-    inode: int
-    """0 for a connection that waits to be accepted."""
-    name: bytes | None
-
-
-class NetUnix(Struct, frozen=True):
-    """All lines, and the number of those that could not be read."""
-
-    rows: tuple[NetUnixRow, ...]
     malformed: int
 
 
@@ -306,30 +285,3 @@ def shares_network(pid: int, proc: str = PROC) -> bool | CannotKnow:
     if isinstance(theirs, Gone):
         return False
     return theirs if isinstance(theirs, CannotKnow) else ours == theirs
-
-
-def parse_net_unix(data: bytes) -> NetUnix:
-    """Parse `/proc/<pid>/net/unix`. Never raises; lines that do not fit are counted, the heading is not."""
-    rows: list[NetUnixRow] = []
-    malformed = 0
-    for line in data.split(b"\n"):
-        if not line or line.startswith(b"Num "):
-            continue
-        fields = line.split(None, 6)
-        number, blank, name = fields[6].partition(b" ") if len(fields) == 7 else (b"", b"", b"")
-        flags, state, inode = (
-            small_number(fields[3], base=16) if len(fields) == 7 else None,
-            small_number(fields[5], 0xFF, base=16) if len(fields) == 7 else None,
-            small_number(number),
-        )
-        if flags is None or state is None or inode is None:
-            malformed += 1
-        else:
-            rows.append(NetUnixRow(bool(flags & _ACCEPTS), state, inode, name if blank else None))
-    return NetUnix(tuple(rows), malformed)
-
-
-def read_net_unix(pid: int, proc: str = PROC) -> NetUnix | CannotKnow:
-    """Read the Unix sockets of a process's network namespace, as text that names may forge."""
-    data = read_proc(f"{pid}/net/unix", limit=_MOST_NET_UNIX, proc=proc)
-    return data if isinstance(data, CannotKnow) else parse_net_unix(data)
