@@ -24,7 +24,6 @@ PLANTED = {
         "wire/planted_cryptography.py",
         "from cryptography.hazmat.primitives import serialization",
     ),
-    "jinja2": ("render/planted_jinja2.py", "import jinja2"),
 }
 """For each contract a file that breaks it, as (path in the package, text)."""
 
