@@ -264,28 +264,6 @@ def test_f094_a_file_system_without_safe_renames_leaves_candidate_and_target(
     assert not publication.receipt_path.exists()
 
 
-def test_f096_without_safe_renames_a_competitors_file_is_never_touched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The competitor makes the target just before each of our renames."""
-    publication = publishing(tmp_path)
-    theirs: list[tuple[int, int]] = []
-
-    def compete(*_: Any) -> None:
-        if not theirs:
-            put(publication.target, b"theirs")
-            theirs.append((publication.target.stat().st_ino, publication.target.stat().st_mtime_ns))
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-
-    monkeypatch.setattr(holding, "rename_no_replace", compete)
-    with pytest.raises(RecoverError):
-        finish(publication)
-    status = publication.target.stat()
-    assert (status.st_ino, status.st_mtime_ns) == theirs[0]
-    assert publication.target.read_bytes() == b"theirs"
-    assert publication.candidate.exists()
-
-
 def test_the_candidate_gets_its_name_back_when_the_target_is_taken_at_the_last_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
