@@ -17,6 +17,8 @@ from symbi_recover.wire.exact import parse_uuid
 
 F = TypeVar("F", bound=Callable[..., Any])
 pass_environment = click.make_pass_decorator(Environment)
+PATH = click.Path(readable=False)
+"""A path as it was typed. What lies there, and whether it can be read, is for the command to find out and to say."""
 
 
 class StrictCommand(click.Command):

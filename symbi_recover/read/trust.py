@@ -68,7 +68,10 @@ def load(path: str, *, required: bool) -> tuple[TrustEntry, ...]:
             if facts.kind != "file" or facts.size > _TRUST_FILE_LIMIT:
                 raise _unusable(f"it is a {facts.kind} of {facts.size} bytes", path)
             if facts.uid not in (0, os.geteuid()) or facts.mode & 0o022:
-                raise _unusable(f"others may have changed it: owner {facts.uid}, mode {facts.mode:04o}", path)
+                raise _unusable(
+                    f"others may have changed it: owner {facts.uid}, mode {facts.mode:04o}, links {facts.links}",
+                    path,
+                )
             return parse(file.read(_TRUST_FILE_LIMIT), path)
     except UnexaminedError as error:
         if error.code == "file_missing" and not required:

@@ -4,6 +4,7 @@ import click
 
 from symbi_recover.cli.env import Environment
 from symbi_recover.cli.options import (
+    PATH,
     RuntimeCommand,
     display_options,
     format_option,
@@ -36,7 +37,7 @@ class InspectCommand(RuntimeCommand):
     symbi-recover audit inspect run.jsonl --run-id 2222…2222 --public-key @audit-key.pem --format text
     """,
 )
-@click.argument("journal", type=click.Path())
+@click.argument("journal", type=PATH)
 @click.option("--run-id", required=True, metavar="UUID", help="The run that is asked for.")
 @click.option(
     "--public-key",

@@ -5,7 +5,7 @@ import os
 import click
 
 from symbi_recover.cli.env import Environment
-from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
+from symbi_recover.cli.options import PATH, StrictCommand, display_options, format_option, pass_environment
 from symbi_recover.cli.reading.trusting import key_words
 from symbi_recover.core.documents import ShownLines
 from symbi_recover.core.errors import UnexaminedError
@@ -29,7 +29,7 @@ from symbi_recover.render.shell import quoted
     symbi-recover audit show run.jsonl --tail
     """,
 )
-@click.argument("journal", type=click.Path())
+@click.argument("journal", type=PATH)
 @click.argument("sequences", nargs=-1, metavar="[SEQ|FROM-TO]...")
 @click.option("--public-key", "key_text", metavar="KEY", help="Check each record's signature.")
 @click.option("--grep", "needle", metavar="TEXT", help="Only records whose signed text holds TEXT.")

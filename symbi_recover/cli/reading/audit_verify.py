@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from symbi_recover.cli.env import Environment
 from symbi_recover.cli.options import (
+    PATH,
     StrictCommand,
     canonical_uuid,
     display_options,
@@ -54,7 +55,7 @@ class VerifiedFile(Struct, frozen=True, kw_only=True):
     symbi-recover audit verify run.jsonl --public-key 03a1…31b8 --expect-head 41:8b7b…01be --require-anchor
     """,
 )
-@click.argument("journals", nargs=-1, required=True, type=click.Path())
+@click.argument("journals", nargs=-1, required=True, type=PATH)
 @click.option(
     "--run-id", metavar="UUID", help="The run that is asked for; otherwise that of the first record."
 )

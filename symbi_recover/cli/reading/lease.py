@@ -8,6 +8,7 @@ import click
 
 from symbi_recover.cli.env import Environment
 from symbi_recover.cli.options import (
+    PATH,
     StrictCommand,
     display_options,
     format_option,
@@ -56,7 +57,7 @@ def store_options(function: F) -> F:
     return click.option(
         "--state-dir",
         metavar="DIR",
-        type=click.Path(),
+        type=PATH,
         help=f"The lease store. [default: ${VARIABLE}, else ~/.symbiont/sandbox-leases]",
     )(function)
 
@@ -75,7 +76,7 @@ def origin_options(function: F) -> F:
         "roots",
         multiple=True,
         metavar="DIR",
-        type=click.Path(),
+        type=PATH,
         help="Search for projects below it.",
     )(function)
     return click.option(
@@ -83,7 +84,7 @@ def origin_options(function: F) -> F:
         "projects",
         multiple=True,
         metavar="DIR",
-        type=click.Path(),
+        type=PATH,
         help="A project with journals.",
     )(function)
 

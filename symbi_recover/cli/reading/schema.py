@@ -3,7 +3,7 @@
 import click
 
 from symbi_recover.cli.env import Environment
-from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
+from symbi_recover.cli.options import PATH, StrictCommand, display_options, format_option, pass_environment
 from symbi_recover.core.documents import SchemaError, SchemaList, SchemaValidation
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.words import counted
@@ -78,7 +78,7 @@ def show_command(environment: Environment, name: str) -> Exit:
     """,
 )
 @click.argument("name")
-@click.argument("file", type=click.Path())
+@click.argument("file", type=PATH)
 @format_option("text", "json")
 @display_options
 @pass_environment

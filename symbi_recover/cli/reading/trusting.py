@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from symbi_recover.cli.env import operator_home
+from symbi_recover.cli.options import PATH
 from symbi_recover.core.report import KeyUsed
 from symbi_recover.read import trust
 from symbi_recover.read.keys import public_key
@@ -32,7 +33,7 @@ def trust_option(function: F) -> F:
         "--trust",
         "trust_file",
         metavar="FILE",
-        type=click.Path(),
+        type=PATH,
         help="Pinned keys; by default those of `trust add`.",
     )(function)
 

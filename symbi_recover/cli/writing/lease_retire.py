@@ -4,6 +4,7 @@ import click
 
 from symbi_recover.cli.env import Environment, operator_home
 from symbi_recover.cli.options import (
+    PATH,
     WritingCommand,
     display_options,
     format_option,
@@ -113,7 +114,7 @@ def witness_command(
 @click.option(
     "--reviewed-wrappers",
     metavar="FILE",
-    type=click.Path(),
+    type=PATH,
     help="SHA-256 of wrappers that were read, one a line; good for a witnessed reboot alone.",
 )
 @click.option("--note", metavar="TEXT", help="A statement for the receipt. It proves nothing.")

@@ -8,6 +8,7 @@ Nothing is locked, created or changed. Whether somebody else holds a lock is rea
 Messages are those of section 16; where the runtime would follow a link above the store, this refuses.
 """
 
+import errno
 import os
 import stat
 import time
@@ -34,6 +35,7 @@ from symbi_recover.read.evidence.opener import (
     FileFacts,
     OpenedFile,
     examining,
+    facts_of,
     system_text,
 )
 
@@ -77,6 +79,7 @@ class InvocationStore:
 
         Raises:
             RefusedError: `store_missing`, `store_behind_link` or `store_not_private`.
+            UnexaminedError: it cannot be looked at.
         """
         self.project = project
         self.path = f"{project}/{SYMBIONT}/{INVOCATIONS}"
@@ -95,8 +98,13 @@ class InvocationStore:
 
     def _open(self, stack: ExitStack) -> tuple[int, int]:
         absent = RefusedError("store_missing", STORE_ABSENT, path=self.path)
-        if not os.path.exists(self.path):
-            raise absent
+        with examining(self.path):
+            try:
+                os.stat(self.path)
+            except OSError as error:
+                if error.errno == errno.EACCES:  # it may well be there
+                    raise
+                raise absent from None
         try:
             root = stack.enter_context(walk_searching(self.project))
         except OSError as error:
@@ -110,7 +118,9 @@ class InvocationStore:
             if status is None:
                 raise absent
             if not _is_private_folder(status):
-                raise RefusedError("store_not_private", FOLDER_RULE, path=self.path)
+                raise RefusedError(
+                    "store_not_private", FOLDER_RULE, path=self.path, detail=shown(facts_of(status))
+                )
             folder = os.open(INVOCATIONS, FOLDER_FLAGS, dir_fd=symbiont)
             stack.callback(os.close, folder)
         return symbiont, folder
