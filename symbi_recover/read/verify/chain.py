@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 from uuid import UUID
 
+from msgspec import Struct
+
 from symbi_recover.core.events import Event
 from symbi_recover.core.refusals import JournalRefusedError, refuse
 from symbi_recover.read.classify import MATTERS
@@ -42,6 +44,19 @@ class Batch(NamedTuple):
     """Records dated before their predecessor, as (sequence, time before, time)."""
     not_canonical: list[int]
     layout_odd: list[int]
+
+
+class Stretch(Struct, frozen=True, array_like=True):
+    """Where a verified chain begins and ends, which is all that another needs to go on from it."""
+
+    agent: str | None
+    run: str | None
+    start: tuple[int, str, int]
+    """As `Chain.start`; the rest is that of the place behind the last line."""
+    count: int
+    previous_hash: str
+    offset: int
+    last_time: str
 
 
 class Chain:
@@ -162,11 +177,23 @@ class Chain:
             message = f"{error.message}, at byte {error.offset} of the line or its payload"
             raise self._refusal("record_malformed", line, message=message) from None
 
-    def join(self, following: "Chain") -> bool:
-        """Take over the state of a chain that begins where this one ends; False if they do not meet."""
+    def stretch(self) -> Stretch:
+        """What was taken, for another chain to join."""
+        return Stretch(
+            self.agent,
+            self.run_text,
+            self.start,
+            self.count,
+            self.previous_hash,
+            self.offset,
+            self.last_time,
+        )
+
+    def join(self, following: Stretch) -> bool:
+        """Go on behind a stretch that begins where this chain ends; False if they do not meet."""
         if self.agent is None:
-            self.agent, self.run_text = following.agent, following.run_text
-        if (following.agent, following.run_text) != (self.agent, self.run_text):
+            self.agent, self.run_text = following.agent, following.run
+        if (following.agent, following.run) != (self.agent, self.run_text):
             return False
         if following.start != (self.count, self.previous_hash, self.offset):
             return False

@@ -22,7 +22,7 @@ from msgspec import Raw, Struct
 from symbi_recover.core.errors import GuardError
 from symbi_recover.core.events import EVENTS, Event
 from symbi_recover.read.evidence.opener import OpenedFile
-from symbi_recover.read.verify.chain import Batch, Chain
+from symbi_recover.read.verify.chain import Batch, Chain, Stretch
 from symbi_recover.wire import timestamp
 from symbi_recover.wire.journal import MAX_RECORD
 
@@ -35,15 +35,9 @@ class Doubt(Exception):  # noqa: N818 -- not an error: the plain way decides
 
 
 class _Answer(Struct, frozen=True, array_like=True):
-    """One verified piece: the end state of its chain, and its batch with events as (sequence, iteration, name, body)."""
+    """One verified piece: where its chain begins and ends, and its batch with events as (sequence, iteration, name, body)."""
 
-    agent: str | None
-    run: str | None
-    start: tuple[int, str, int]
-    count: int
-    previous_hash: str
-    offset: int
-    last_time: str
+    stretch: Stretch
     first_time: str
     backwards: list[tuple[int, str, str]]
     not_canonical: list[int]
@@ -103,24 +97,17 @@ def _joined(chain: Chain, pipes: list[Any]) -> Iterator[Batch]:
             ]
         except (EOFError, OSError, msgspec.MsgspecError) as error:
             raise Doubt from error
-        if answer.agent is None:
+        following = answer.stretch
+        if following.agent is None:
             continue
-        following = Chain(chain.public_key, None)
-        following.agent, following.run_text = answer.agent, answer.run
-        following.start, following.count, following.previous_hash = (
-            answer.start,
-            answer.count,
-            answer.previous_hash,
-        )
-        following.offset, following.last_time = answer.offset, answer.last_time
         if timestamp.earlier(answer.first_time, chain.last_time):
-            answer.backwards.insert(0, (answer.start[0], chain.last_time, answer.first_time))
+            answer.backwards.insert(0, (following.start[0], chain.last_time, answer.first_time))
         if not chain.join(following):
             raise Doubt
         yield Batch(
             events,
             answer.first_time,
-            answer.last_time,
+            following.last_time,
             answer.backwards,
             answer.not_canonical,
             answer.layout_odd,
@@ -155,13 +142,7 @@ def _verify_piece(file: OpenedFile, chain: Chain, start: int) -> _Answer:
     own.adopt(max(0, start - 1) + skipped)
     batch = own.take(lines)
     return _Answer(
-        own.agent,
-        own.run_text,
-        own.start,
-        own.count,
-        own.previous_hash,
-        own.offset,
-        own.last_time,
+        own.stretch(),
         batch.first_time,
         batch.backwards,
         batch.not_canonical,
