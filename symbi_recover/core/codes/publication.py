@@ -90,9 +90,9 @@ _STATE: dict[str, Code] = {
         "Look at what differs, which is shown; then decide with a review.",
     ),
     "publication_identity_unconfirmed": attention(
-        "Folder, file and content are as promised, but the device numbers changed, so identity cannot be confirmed.",
-        "Device numbers may change when a host restarts or a file system is mounted again. The journal does not record which start of the host it belongs to, so a change cannot be proven harmless.",
-        "Find out whether the file system was mounted anew since; then decide with a review that names the file's hash.",
+        "The content is as promised, but the numbers of folder or file changed, so identity cannot be confirmed.",
+        "Device numbers may change when a host restarts or a file system is mounted again, and every container sees the layers of an overlay under numbers of its own. The journal does not record which start of the host it belongs to, so a change cannot be proven harmless.",
+        "Find out whether the file system was mounted anew since, or whether the run was in another container; then decide with a review that names the file's hash.",
     ),
     "publication_content_elsewhere": remark(
         "The content is what was promised, but the file is another one.",
