@@ -13,6 +13,7 @@ from symbi_recover.core.claims import STORE_BYTE_LIMIT, STORE_ENTRY_LIMIT
 from symbi_recover.core.codes import finding
 from symbi_recover.core.findings import Finding
 from symbi_recover.core.scalars import CANONICAL_UUID
+from symbi_recover.core.words import counted
 from symbi_recover.read.evidence.locate import GOVERNED, STORE_LOCK
 from symbi_recover.read.evidence.opener import FOLDER_FLAGS, FileFacts, examining, facts_of
 from symbi_recover.read.evidence.store import InvocationStore, shown
@@ -88,7 +89,7 @@ def _entry_findings(path: str, facts: FileFacts, match: re.Match[str] | None) ->
     if match is None:
         findings.append(finding("store_entry_unknown", shown(facts), path=path))
     elif match.lastgroup == "temporary":
-        findings.append(finding("store_temporary_left", f"{facts.size} bytes", path=path))
+        findings.append(finding("store_temporary_left", counted(facts.size, "byte"), path=path))
     return findings
 
 

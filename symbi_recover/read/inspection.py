@@ -23,6 +23,7 @@ from symbi_recover.core.report import (
     RecoveryReport,
     SharedInferenceIdentity,
 )
+from symbi_recover.core.words import counted
 from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.read.verify.chain import Depth
 from symbi_recover.read.verify.diagnosis import refine
@@ -167,7 +168,7 @@ def _attention(path: str, verified: VerifiedJournal) -> list[Finding]:
         found.append(
             finding(
                 "tail_unauthenticated",
-                f"{len(verified.tail):,} bytes after the last complete record",
+                f"{counted(len(verified.tail), 'byte')} after the last complete record",
                 path=path,
                 start=recovery.verified_bytes,
                 end=recovery.verified_bytes + len(verified.tail),
@@ -178,7 +179,7 @@ def _attention(path: str, verified: VerifiedJournal) -> list[Finding]:
         found.append(
             finding(
                 "effects_unknown",
-                f"{len(unknown):,} of {len(recovery.effects):,} effects",
+                f"{len(unknown):,} of {counted(len(recovery.effects), 'effect')}",
                 path=path,
                 record=unknown[0].start_sequence,
                 sequence=unknown[0].start_sequence,

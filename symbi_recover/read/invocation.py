@@ -22,6 +22,7 @@ from symbi_recover.core.events import Payload, Started
 from symbi_recover.core.findings import Finding, NotChecked
 from symbi_recover.core.report import KeyUsed, Proven, RecoveryReport
 from symbi_recover.core.scalars import UUID
+from symbi_recover.core.words import counted
 from symbi_recover.read.evidence.locate import claim_name, lstat_at, resolution_name
 from symbi_recover.read.evidence.locks import LockState
 from symbi_recover.read.evidence.opener import FileFacts, OpenedFile
@@ -265,7 +266,7 @@ class _Reading:
         self._check_key(key)
         if facts.torn:
             self.findings.append(
-                finding("claim_torn", f"{facts.torn} bytes follow the last record", path=path)
+                finding("claim_torn", f"{counted(facts.torn, 'byte')} after the last record", path=path)
             )
         verified = self._read_journal(facts, key)
         snapshot = make_snapshot(facts, EMPTY_SHA256 if verified is None else str(verified.sha256))

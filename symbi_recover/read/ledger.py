@@ -33,6 +33,7 @@ from symbi_recover.core.ledger import (
 )
 from symbi_recover.core.report import KeyUsed
 from symbi_recover.core.scalars import UUID
+from symbi_recover.core.words import counted
 from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.wire import canonical, ed25519
 from symbi_recover.wire import ledger as wire
@@ -49,7 +50,9 @@ def load(path: str) -> bytes:
         with OpenedFile.open(path) as file:
             if file.facts.kind != "file" or file.facts.size > LEDGER_LIMIT:
                 raise RefusedError(
-                    "ledger_unsafe", f"it is a {file.facts.kind} of {file.facts.size} bytes", path=path
+                    "ledger_unsafe",
+                    f"it is a {file.facts.kind} of {counted(file.facts.size, 'byte')}",
+                    path=path,
                 )
             return file.read(LEDGER_LIMIT)
     except UnexaminedError as error:
@@ -101,7 +104,9 @@ class _Judge:
             position = stop
         tail = data[self.end :]
         if tail:
-            self._note("ledger_torn", f"{len(tail)} bytes follow the last record", self.end, len(data))
+            self._note(
+                "ledger_torn", f"{counted(len(tail), 'byte')} after the last record", self.end, len(data)
+            )
 
     def _line(self, data: bytes, start: int, stop: int) -> bool:
         """Take one complete line; False ends the reading."""
@@ -194,7 +199,10 @@ class _Judge:
                 )
             case Continued() as event:
                 self._note(
-                    "ledger_continued", f"{event.torn_bytes} bytes of fragments before it", self.end, start
+                    "ledger_continued",
+                    f"{counted(event.torn_bytes, 'byte')} of fragments before it",
+                    self.end,
+                    start,
                 )
 
     def _note(self, code: str, message: str, start: int, stop: int) -> None:

@@ -13,6 +13,7 @@ from symbi_recover.core.findings import Finding
 from symbi_recover.core.report import RecoveryReport
 from symbi_recover.core.scalars import UUID
 from symbi_recover.core.values import PublicationIntent
+from symbi_recover.core.words import counted
 from symbi_recover.read.evidence.locate import publication_name
 from symbi_recover.read.evidence.store import InvocationStore
 from symbi_recover.read.invocation import Evidence, examine
@@ -143,5 +144,5 @@ def _hidden(receipt: FileRecovery) -> Finding:
     return finding(
         "receipt_hidden",
         f"recovered by user {receipt.operator_uid} at {receipt.recorded_at}, "
-        f"{receipt.publication.bytes} bytes with SHA-256 {receipt.publication.sha256}",
+        f"{counted(receipt.publication.bytes, 'byte')} with SHA-256 {receipt.publication.sha256}",
     )

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from symbi_recover.core.errors import MisuseError, RefusedError
 from symbi_recover.core.events import Event
+from symbi_recover.core.words import counted
 from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.wire import ed25519
 from symbi_recover.wire.journal import (
@@ -87,7 +88,7 @@ def records(file: OpenedFile, public_key: bytes | None) -> Iterator[ShownRecord]
     """
     if file.facts.kind != "file" or file.facts.size > MAX_JOURNAL:
         raise RefusedError(
-            "journal_kind", f"it is a {file.facts.kind} of {file.facts.size:,} bytes", path=file.path
+            "journal_kind", f"it is a {file.facts.kind} of {counted(file.facts.size, 'byte')}", path=file.path
         )
     previous: str | None = None
     start = 0

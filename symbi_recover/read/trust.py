@@ -15,6 +15,7 @@ from msgspec import Struct
 from symbi_recover.core.errors import MisuseError, RefusedError, UnexaminedError
 from symbi_recover.core.report import KeyUsed
 from symbi_recover.core.scalars import HEX_64
+from symbi_recover.core.words import counted
 from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.read.keys import public_key as read_public_key
 from symbi_recover.wire.timestamp import is_canonical
@@ -66,7 +67,7 @@ def load(path: str, *, required: bool) -> tuple[TrustEntry, ...]:
         with OpenedFile.open(path) as file:
             facts = file.facts
             if facts.kind != "file" or facts.size > _TRUST_FILE_LIMIT:
-                raise _unusable(f"it is a {facts.kind} of {facts.size} bytes", path)
+                raise _unusable(f"it is a {facts.kind} of {counted(facts.size, 'byte')}", path)
             if facts.uid not in (0, os.geteuid()) or facts.mode & 0o022:
                 raise _unusable(
                     f"others may have changed it: owner {facts.uid}, mode {facts.mode:04o}, links {facts.links}",

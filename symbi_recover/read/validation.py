@@ -17,6 +17,7 @@ from symbi_recover.core.documents import SchemaEntry, SchemaError, SchemaValidat
 from symbi_recover.core.errors import UnexaminedError
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.findings import NotChecked
+from symbi_recover.core.words import counted
 from symbi_recover.read import library
 from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.wire.journal import MAX_JOURNAL
@@ -126,6 +127,8 @@ def _not_checked(tail: int) -> tuple[NotChecked, ...]:
     left_out = [NotChecked("signatures, hashes, order and times", "a schema describes form alone")]
     if tail:
         left_out.append(
-            NotChecked(f"{tail} bytes after the last line feed", "they are no complete line, so no document")
+            NotChecked(
+                f"{counted(tail, 'byte')} after the last line feed", "no complete line, so no document"
+            )
         )
     return tuple(left_out)

@@ -18,6 +18,7 @@ from msgspec import UNSET, Struct, defstruct
 
 from symbi_recover.core.events import EVENTS, Event, Payload, ToolEffect
 from symbi_recover.core.scalars import U32, U64, UUID, is_canonical_uuid
+from symbi_recover.core.words import counted
 from symbi_recover.wire import canonical, exact, timestamp
 from symbi_recover.wire.strictjson import MAX_DEPTH, JsonError, Scanner
 
@@ -101,7 +102,7 @@ def exact_envelope(line: bytes) -> tuple[bytes, bytes]:
     if signature is None:
         raise JsonError("the signature is not canonical base64", line.find(b'"signature"'))
     if len(signature) != 64:
-        raise SignatureFormError(f"the signature has {len(signature):,} bytes, not 64")
+        raise SignatureFormError(f"the signature has {counted(len(signature), 'byte')}, not 64")
     return payload, signature
 
 

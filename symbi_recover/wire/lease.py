@@ -30,6 +30,7 @@ from symbi_recover.core.lease_records import (
     State,
 )
 from symbi_recover.core.shapes import Strict
+from symbi_recover.core.words import counted
 from symbi_recover.wire import exact
 from symbi_recover.wire.lease_rules import Deviation, Fault, canonical_uuid, identity_faults, rule_faults
 from symbi_recover.wire.strictjson import JsonError, Scanner
@@ -205,7 +206,12 @@ def _state(scanner: Scanner) -> State:
         if others and scanner.data[start : start + 1] == b"[":
             scanner.fail("too many elements", start)
         if others:
-            _note(scanner, "state_extra_members", f"{others} members that phase {phase} does not have", start)
+            _note(
+                scanner,
+                "state_extra_members",
+                f"{counted(others, 'member')} that phase {phase} does not have",
+                start,
+            )
         if scanner.data[start : start + 1] == b"[":
             _note(scanner, "positional_form", "an array stands for the state", start)
         return kind()

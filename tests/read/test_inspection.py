@@ -129,15 +129,23 @@ def test_a_scalar_with_the_group_order_added_is_refused_each_time() -> None:
                 assert refusal(file.examine(changed.data())) == "signature_scalar"
 
 
-@pytest.mark.parametrize("length", [0, 1, 32, 63, 65, 128])
-def test_a_signature_of_another_length_is_refused_with_its_length(length) -> None:
+@pytest.mark.parametrize(
+    ("length", "said"), [(1, "1 byte,"), *((n, f"{n} bytes,") for n in (0, 32, 63, 65, 128))]
+)
+def test_a_signature_of_another_length_is_refused_with_its_length(length, said) -> None:
     """F-031."""
     journal = JournalWriter()
     payload = canonical(journal.payload(events.started()))
     journal.append_payload(payload, signature=(sign(SEED, payload) * 2)[:length])
     answer = examine(journal.data())
     assert refusal(answer) == "signature_length"
-    assert f"has {length} bytes" in answer.refusal.finding.message
+    assert f"has {said}" in answer.refusal.finding.message
+
+
+@pytest.mark.parametrize(("tail", "said"), [(1, "the last 1 byte is an"), (2, "the last 2 bytes are an")])
+def test_an_incomplete_record_is_told_with_its_length(tail, said) -> None:
+    answer = examine(small().data() + b"{" * tail, strict=True)
+    assert said in answer.refusal.finding.message
 
 
 @pytest.mark.parametrize("text", ["", "null", "absent"])

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from symbi_recover.core.errors import UnexaminedError
 from symbi_recover.core.leases import EndpointView
+from symbi_recover.core.words import counted
 from symbi_recover.read.evidence.locate import lstat_at
 from symbi_recover.read.evidence.opener import OpenedFile, facts_of
 from symbi_recover.wire.strictjson import JsonError, Scanner
@@ -241,7 +242,9 @@ def read_configuration(path: str) -> ConfigFile:
     try:
         with OpenedFile.open(path) as file:
             if file.facts.kind != "file" or file.facts.size > _MOST_CONFIGURATION:
-                return ConfigFile(data=None, unreadable=f"a {file.facts.kind} of {file.facts.size} bytes")
+                return ConfigFile(
+                    data=None, unreadable=f"a {file.facts.kind} of {counted(file.facts.size, 'byte')}"
+                )
             times += [file.facts.mtime_ns, file.facts.ctime_ns]
             data = file.read(_MOST_CONFIGURATION)
             if not file.unchanged():

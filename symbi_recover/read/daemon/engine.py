@@ -25,6 +25,7 @@ from docker.transport.unixconn import UnixHTTPAdapter, UnixHTTPConnection, UnixH
 from msgspec import Struct, field
 
 from symbi_recover.core.shapes import Lenient
+from symbi_recover.core.words import counted
 from symbi_recover.read.daemon.peer import Peer, peer_of
 from symbi_recover.read.daemon.questions import Container, DaemonError, EngineFacts, Listed, Stage
 from symbi_recover.wire import exact
@@ -321,7 +322,7 @@ class DockerEngine:
             body = response.raw.read(self.most_bytes + 1, decode_content=False)
             length = response.headers.get("Content-Length")
             if length is not None and length != str(len(body)):
-                raise ValueError(f"{len(body)} bytes instead of {length}")
+                raise ValueError(f"{counted(len(body), 'byte')} instead of {length}")
             return _Answer(response.status_code, body)
 
     def _failure(self, error: Exception, budget: _Budget) -> DaemonError:

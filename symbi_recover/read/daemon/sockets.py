@@ -21,6 +21,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from symbi_recover.core.words import counted
 from symbi_recover.read.daemon.network import inside_network
 from symbi_recover.read.evidence.host import own_namespace
 from symbi_recover.read.evidence.kernel import (
@@ -183,7 +184,9 @@ def read_unix_sockets(
         if dump.error:
             return from_error(OSError(dump.error, ""), f"the sockets{where} cannot be listed")
         if dump.malformed:
-            return CannotKnow(Why.MALFORMED, f"{dump.malformed} parts of the socket list cannot be read")
+            return CannotKnow(
+                Why.MALFORMED, f"{counted(dump.malformed, 'part')} of the socket list cannot be read"
+            )
         if not dump.interrupted:
             return dump.sockets
     return CannotKnow(Why.UNSTABLE, "the sockets changed while they were listed")

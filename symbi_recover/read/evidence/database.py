@@ -24,6 +24,7 @@ from msgspec import Struct
 from symbi_recover.core.codes import finding
 from symbi_recover.core.errors import RefusedError, UnexaminedError
 from symbi_recover.core.findings import Finding
+from symbi_recover.core.words import counted
 from symbi_recover.read.evidence.locate import lstat_at, walk_searching
 from symbi_recover.read.evidence.opener import FILE_FLAGS, OpenedFile, examining, facts_of
 from symbi_recover.read.evidence.store import shown
@@ -144,7 +145,7 @@ def _committed(files: _Bytes, path: str) -> tuple[bytes, list[Finding]]:
         image, rolled_back = sqlite.before_transaction(image, files.journal)
         if rolled_back:
             findings.append(
-                finding("cron_rollback_pending", f"{len(files.journal)} bytes", path=f"{path}-journal")
+                finding("cron_rollback_pending", counted(len(files.journal), "byte"), path=f"{path}-journal")
             )
         return sqlite.in_memory(image), findings
     except sqlite.ImageError as error:

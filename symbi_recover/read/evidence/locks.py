@@ -18,6 +18,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from symbi_recover.core.words import counted
 from symbi_recover.read.evidence.host import sees_whole_host
 from symbi_recover.read.evidence.kernel import (
     MEBIBYTE,
@@ -203,7 +204,7 @@ def ask_lock(descriptor: int, proc: str = PROC) -> LockAnswer:
 def _doubt(key: FileKey, malformed: int, proc: str) -> CannotKnow | None:
     """Say why the absence of a row does not show that the lock is free."""
     if malformed:
-        return CannotKnow(Why.MALFORMED, f"{malformed} lines of the lock list cannot be read")
+        return CannotKnow(Why.MALFORMED, f"{counted(malformed, 'line')} of the lock list cannot be read")
     if key.locality is not Locality.LOCAL:
         kind = "unknown" if key.kind is None else key.kind.decode("ascii", "backslashreplace")
         return CannotKnow(Why.FILE_SYSTEM, f"locks on a file system of type {kind} may be kept elsewhere")

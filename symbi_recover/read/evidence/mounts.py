@@ -15,6 +15,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from symbi_recover.core.words import counted, noun_for
 from symbi_recover.read.evidence.kernel import (
     MEBIBYTE,
     PROC,
@@ -262,7 +263,7 @@ def judge_proc(table: MountTable, point: bytes = b"/proc") -> ProcView:
     faults: list[str] = []
     here = [mount for mount in table.mounts if mount.point == point]
     if table.malformed:
-        faults.append(f"{table.malformed} lines of the mount table cannot be read")
+        faults.append(f"{counted(table.malformed, 'line')} of the mount table cannot be read")
     if len(here) != 1:
         faults.append(f"there are {len(here)} mounts at the proc directory instead of one")
     for mount in here:
@@ -277,5 +278,7 @@ def judge_proc(table: MountTable, point: bytes = b"/proc") -> ProcView:
     below = tuple(m.point for m in table.mounts if m.point != point and _is_below(m.point, point))
     hidden = [name for name in below if name[len(point) :].split(b"/")[1].isdigit()]
     if hidden:
-        faults.append(f"{len(hidden)} mounts cover what proc says about single processes")
+        faults.append(
+            f"{counted(len(hidden), 'mount')} {noun_for(len(hidden), 'covers', 'cover')} what proc says about single processes"
+        )
     return ProcView(tuple(faults), below)

@@ -13,6 +13,7 @@ import socket
 
 from symbi_recover.core.retirement import Quiescence
 from symbi_recover.core.witness import EngineIdentity, ListenerIdentity
+from symbi_recover.core.words import counted, noun_for
 from symbi_recover.read.daemon.peer import Census, Peer, count_connections, peer_of
 from symbi_recover.read.daemon.sockets import UnixSocket, ask_listener
 from symbi_recover.read.evidence.kernel import CannotKnow
@@ -99,7 +100,11 @@ def _waiting(queue: object, listener: ListenerIdentity) -> int | str:
 
 
 def _busy(count: Census, waiting: int, control: int, seconds: float) -> Quiescence:
-    why = f"after {seconds:g} seconds {count.connections} connections are open and {waiting} wait"
+    opened = counted(count.connections, "connection")
+    why = (
+        f"after {seconds:g} seconds {opened} {noun_for(count.connections, 'is', 'are')} open "
+        f"and {waiting} {noun_for(waiting, 'waits', 'wait')}"
+    )
     return Quiescence(
         drained=True,
         control=control,

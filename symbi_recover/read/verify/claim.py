@@ -20,6 +20,7 @@ from symbi_recover.core.errors import RefusedError
 from symbi_recover.core.events import Started
 from symbi_recover.core.scalars import UUID
 from symbi_recover.core.values import AuditReference
+from symbi_recover.core.words import counted
 from symbi_recover.read.evidence.locate import GOVERNED, SYMBIONT, components, journal_name
 from symbi_recover.wire import hexadecimal
 from symbi_recover.wire.claim import ClaimSyntaxError, ClaimText, admission_size, equal, parse
@@ -149,7 +150,7 @@ def _mismatch(
         return f"the claim is for run {claim.run_id}, its journal reference for run {reference.run_id}"
     if not _is_own_journal(reference.path, project, claim):
         return f"the claim names the journal {reference.path!r}; was the project moved from there?"
-    return f"the claim holds {len(text.records)} records, the third of which must be a result and the last"
+    return f"the claim holds {counted(len(text.records), 'record')}, the third of which must be a result and the last"
 
 
 def decode_key(reference: AuditReference, path: str) -> bytes:

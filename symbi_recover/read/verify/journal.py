@@ -23,6 +23,7 @@ from symbi_recover.core.events import Started
 from symbi_recover.core.findings import Finding
 from symbi_recover.core.refusals import JournalRefusedError, refuse
 from symbi_recover.core.report import Proven, RecoveryReport
+from symbi_recover.core.words import counted, noun_for
 from symbi_recover.read.classify import Classified, Classifier, effect_step
 from symbi_recover.read.evidence.opener import OpenedFile, examining
 from symbi_recover.read.verify import pieces
@@ -83,7 +84,7 @@ def verify(
     if file.facts.kind != "file" or file.facts.size > MAX_JOURNAL:
         raise refuse(
             "journal_kind",
-            f"it is a {file.facts.kind} of {file.facts.size} bytes",
+            f"it is a {file.facts.kind} of {counted(file.facts.size, 'byte')}",
             path=file.path,
         )
     run = None
@@ -170,13 +171,13 @@ class _Run:
         if tail and strict:
             raise refuse(
                 "record_incomplete",
-                f"the last {tail} bytes are an incomplete record",
+                f"the last {counted(tail, 'byte')} {noun_for(tail, 'is', 'are')} an incomplete record",
                 record=chain.count,
                 start=chain.offset,
                 end=chain.offset + tail,
             )
         if chain.count == 0 or chain.principal is None:
-            raise refuse("journal_empty", f"{tail} bytes, no complete record", start=0, end=tail)
+            raise refuse("journal_empty", f"{counted(tail, 'byte')}, no complete record", start=0, end=tail)
         chain.check_head()
         if self.read != self.file.facts.size or not self.file.unchanged():
             raise refuse("journal_changed", "size or times differ from those at open")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from symbi_recover.core.codes import finding
 from symbi_recover.core.findings import Finding, NotChecked, Severity
 from symbi_recover.core.leases import CapacityReport, HelperAnswer, StoreReport, Verdict
+from symbi_recover.core.words import counted, noun_for
 from symbi_recover.read.daemon.helper import HelperError
 from symbi_recover.read.verify.capacity import differences
 from symbi_recover.read.verify.lease_judge import refusing, verdict_of
@@ -86,7 +87,7 @@ def _why_full(report: StoreReport) -> str:
     if capacity.limits is None:
         return "the limits cannot be read"
     if capacity.unknown_resource_leases:
-        return f"{capacity.unknown_resource_leases} records have an unknown charge"
+        return f"{counted(capacity.unknown_resource_leases, 'record')} {noun_for(capacity.unknown_resource_leases, 'has', 'have')} an unknown charge"
     reserved, limits = capacity.reserved, capacity.limits
     pairs = (
         ("workers", reserved.workers, limits.max_workers),

@@ -7,6 +7,7 @@ from symbi_recover.core.codes import finding
 from symbi_recover.core.findings import Finding
 from symbi_recover.core.leases import EntryView
 from symbi_recover.core.scalars import is_canonical_uuid
+from symbi_recover.core.words import counted
 from symbi_recover.read.evidence.locate import readable
 from symbi_recover.read.evidence.opener import FileFacts
 from symbi_recover.read.verify.lease_store import (
@@ -104,7 +105,7 @@ def _temporary(entry: Entry, where: str, uid: int, snapshot: StoreSnapshot) -> l
     if helper.supervises or (helper.state == "unknown" and fresh):
         return []
     if entry.name.startswith(ENVIRONMENT_PREFIX):
-        return [finding("environment_leftover", f"{entry.facts.size} bytes", path=where)]
+        return [finding("environment_leftover", counted(entry.facts.size, "byte"), path=where)]
     record = entry.reading.record if entry.reading else None
     said = f"a record of lease {record.lease} in phase {record.phase}" if record else "no complete record"
     return [finding("temp_leftover", f"it holds {said}", path=where)]

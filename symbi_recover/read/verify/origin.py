@@ -23,6 +23,7 @@ from symbi_recover.core.events import Terminated, ToolDispatchFinished, ToolDisp
 from symbi_recover.core.lease_records import LeaseRecord, Origin
 from symbi_recover.core.leases import OriginView
 from symbi_recover.core.refusals import JournalRefusedError
+from symbi_recover.core.words import counted
 from symbi_recover.read.evidence.locate import GOVERNED, SYMBIONT, readable
 from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.read.verify.chain import Chain
@@ -154,7 +155,9 @@ def _read(path: str, run_id: UUID, key: bytes) -> _Run | _Refused:
     try:
         with OpenedFile.open(path) as file:
             if file.facts.kind != "file" or file.facts.size > MAX_JOURNAL:
-                return _Refused(path, f"a {file.facts.kind} of {file.facts.size} bytes", examined=True)
+                return _Refused(
+                    path, f"a {file.facts.kind} of {counted(file.facts.size, 'byte')}", examined=True
+                )
             for lines in _lines(file):
                 for sequence, iteration, event in chain.take(lines).events:
                     if isinstance(event, ToolDispatchStarted):

@@ -17,6 +17,7 @@ from symbi_recover.core.claims import (
 from symbi_recover.core.errors import RefusedError
 from symbi_recover.core.refusals import RUNTIME_TEXT
 from symbi_recover.core.values import PublicationIntent
+from symbi_recover.core.words import counted
 from symbi_recover.wire import canonical, ed25519, hexadecimal
 from symbi_recover.wire import receipt as wire
 from symbi_recover.wire.review import broken_rule
@@ -125,7 +126,7 @@ def _check_signature(receipt: ResolutionReceipt | PublicationReceipt, public_key
             "receipt_signature",
             RUNTIME_TEXT[ed25519.reason(signature)],
             path=path,
-            detail=f"the signature has {len(signature)} bytes; it must cover the line "
+            detail=f"the signature has {counted(len(signature), 'byte')}; it must cover the line "
             f"{_context(receipt)!r} and the payload",
         )
 

@@ -23,6 +23,7 @@ from symbi_recover.core.lease_records import (
 )
 from symbi_recover.core.leases import StagedSnapshot, StagingAmount, StagingCapacity
 from symbi_recover.core.scalars import is_canonical_uuid
+from symbi_recover.core.words import counted
 from symbi_recover.read.evidence.kernel import PROC
 from symbi_recover.read.evidence.locate import lstat_at, readable
 from symbi_recover.read.evidence.locks import LockState, ask_lock
@@ -194,7 +195,7 @@ def judge_staging(
             )
             if not leases and entry.held is False:
                 findings.append(
-                    finding("staging_orphan", f"{sound.reserved_bytes} bytes reserved", path=where)
+                    finding("staging_orphan", f"{counted(sound.reserved_bytes, 'byte')} reserved", path=where)
                 )
     there = {snapshot.id for snapshot in snapshots}
     for snapshot, leases in sorted(named.items()):
