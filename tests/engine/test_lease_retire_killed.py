@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ class World:
         self.other = neighbour(self.engine, self.lease)
         self.engine.need_image("rig-empty:t")
 
-    def retire(self, last: int) -> tuple[int, dict[str, object]]:
+    def retire(self, last: int) -> tuple[int, dict[str, Any]]:
         """Retire the tombstone, ended before the given act; gives exit code and document."""
         count = self.root / "count"
         program = [sys.executable, "-m", "tests.engine.killed", str(count), str(last), str(self.engine.pid)]
@@ -100,6 +101,13 @@ class World:
         self.engine.demand(204, "DELETE", f"/containers/{self.other}")
 
 
+def told(document: dict[str, Any]) -> list[str]:
+    """Why a retirement was refused."""
+    report = document["report"]
+    found = [*(report["decision"]["findings"] if report["decision"] else []), *report["findings"]]
+    return [f"{one['code']}: {one['message']}" for one in found]
+
+
 GONE = ("retired", "absent_after_interruption")
 
 
@@ -126,7 +134,7 @@ def ended_by_the_same_command(world: World, most: int | None) -> None:
         assert world.retire(point)[0] == -signal.SIGKILL, point
         world.assert_sound()
         code, document = world.retire(0)
-        assert code == 0, (point, document)
+        assert code == 0, (point, told(document))
         assert document["report"]["outcome"] in ("retired", "completed", "already_retired"), point
         world.assert_ended()
         world.clear()
@@ -151,7 +159,7 @@ def a_late_container_keeps_its_record(world: World, most: int | None) -> None:
             if plan is not None:
                 world.store.json("fences", "--confirm", plan["plan_hash"], code=0)
         else:
-            assert code == 0, (point, document)
+            assert code == 0, (point, told(document))
         world.assert_nothing_left()
         world.clear()
     assert came
