@@ -33,6 +33,7 @@ EXITS_OF_CODES: dict[str, tuple[int, ...]] = {
     "publication_repeated": (1,),
     "receipt_unavailable": (1,),
     "record_changed": (4,),
+    "removal_unconfirmed": (1,),
     "review_list_invalid": (64,),
     "run_id_form": (1, 64),
     "state_dir_not_local": (4,),
