@@ -93,7 +93,9 @@ def test_a_plan_ends_with_the_command_that_carries_it_out(tombstone):
 def test_a_plan_that_would_be_refused_offers_no_consent_and_says_what_to_do_first(tombstone):
     (tombstone.made.home / "operator.key").unlink()
     ran = tombstone.cli("retire", OWNED, "--format", "text")
-    assert "Next: symbi-recover key init, if there is no key yet; then symbi-recover lease retire " in ran.text
+    assert (
+        "Next: symbi-recover key init, if there is no key yet; then symbi-recover lease retire " in ran.text
+    )
     assert "--confirm" not in ran.text
     assert tombstone.document("retire", OWNED, code=2)["report"]["confirm"] is None
 
