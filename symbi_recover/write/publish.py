@@ -24,7 +24,6 @@ from symbi_recover.core.claims import (
     Status,
 )
 from symbi_recover.core.errors import RecoverError, RefusedError
-from symbi_recover.core.report import FilePublicationIdentity
 from symbi_recover.core.scalars import UUID
 from symbi_recover.core.values import PublicationIntent
 from symbi_recover.read.evidence.locate import publication_name
@@ -140,13 +139,9 @@ class _Work:
 
     def _refuse_repeated(self, evidence: Evidence) -> None:
         """The runtime takes the first of several intents with one id, in silence; which was meant is not certain."""
-        effects = () if evidence.recovery is None else evidence.recovery.effects
-        same = [
-            item
-            for item in effects
-            if isinstance(item.identity, FilePublicationIdentity)
-            and item.identity.publication_id == self.publication
-        ]
+        recovery = evidence.recovery
+        publications = () if recovery is None else recovery.publications
+        same = [one for one in publications if one.intent.publication_id == self.publication]
         if len(same) > 1:
             raise RefusedError(
                 "publication_repeated",
