@@ -20,8 +20,10 @@ from symbi_recover.read.verify.lease_check import Checker
 from symbi_recover.wire import canonical
 
 _OWNED = frozenset({"container_present", "container_supervised"})
-_DOUBTS = frozenset({"container_state_unknown", "endpoint_link"})
+_DOUBTS = frozenset({"container_state_unknown"})
 """Findings that keep a record although they are no refusal of a report."""
+ABSENCE_DOUBTS = _DOUBTS | {"endpoint_link", "endpoint_proxied"}
+"""The same for a record whose container is gone: another daemon's 404, or a proxy's, shows nothing."""
 
 
 def propose_reconciliation(
@@ -34,9 +36,13 @@ def propose_reconciliation(
         checker: not yet used; stays open.
         leases: only these; all by default.
     """
-    items = tuple(
-        _item(view, report, checker) for view in report.records if not leases or view.lease in leases
-    )
+    supervised = report.helper.supervises
+    checks = [
+        (view, checker.check(view, f"{report.state_dir}/{view.lease}.json", supervised=supervised))
+        for view in report.records
+        if not leases or view.lease in leases
+    ]
+    items = tuple(_item(view, report, check) for view, check in checks)
     findings: list[Finding] = []
     if report.store_blocked is not False:
         findings.append(finding("store_blocked", "run `lease verify` for the reasons", path=report.state_dir))
@@ -55,6 +61,7 @@ def propose_reconciliation(
             NotChecked("creations on their way", "a record whose container is absent is never retired here"),
             *((NotChecked("bad records", "they name no container"),) if report.entries else ()),
             *checker.not_checked(),
+            *dict.fromkeys(left for _, check in checks for left in check.not_checked),
         ),
     )
 
@@ -82,9 +89,7 @@ def _hash(state_dir: str, acts: list[tuple[str, str, str, str | None]]) -> str:
     return canonical.digest(["lease-reconcile-v1", state_dir, listed]).removeprefix("sha256:")
 
 
-def _item(view: LeaseView, report: StoreReport, checker: Checker) -> ReconcileItem:
-    where = f"{report.state_dir}/{view.lease}.json"
-    check = checker.check(view, where, supervised=report.helper.supervises)
+def _item(view: LeaseView, report: StoreReport, check: LeaseCheck) -> ReconcileItem:
     action, code, container_id = _action(view, check)
     if report.store_blocked is not False and action != "leave":
         action, code, container_id = "leave", "store_blocked", None
@@ -107,18 +112,22 @@ def _action(view: LeaseView, check: LeaseCheck) -> tuple[Action, str, str | None
     state = view.record.state
     if not isinstance(state, ContainerState):
         return "leave", check.verdict, None
-    against = [one.code for one in check.findings if one.severity is Severity.REFUSED or one.code in _DOUBTS]
     created = isinstance(state, Created)
     if check.verdict == "container_gone" and created:
+        against = _against(check, ABSENCE_DOUBTS)
         return ("leave", against[0], None) if against else ("retire_record", "container_gone", None)
     owned = check.verdict in _OWNED or (check.verdict == "container_renamed" and created)
-    refusing = [code for code in against if code != "endpoint_link"]
-    if not owned or refusing:
-        return "leave", refusing[0] if refusing else check.verdict, None
+    against = _against(check, _DOUBTS)
+    if not owned or against:
+        return "leave", against[0] if against else check.verdict, None
     container_id = state.container_id if isinstance(state, Created) else _only(check)
     if container_id is None:
         return "leave", check.verdict, None
     return "remove_container", check.verdict, container_id
+
+
+def _against(check: LeaseCheck, doubts: frozenset[str]) -> list[str]:
+    return [one.code for one in check.findings if one.severity is Severity.REFUSED or one.code in doubts]
 
 
 def _only(check: LeaseCheck) -> str | None:

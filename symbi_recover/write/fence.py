@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from symbi_recover.core.findings import Finding
 from symbi_recover.core.lease_records import LABEL, NAME_PREFIX
 from symbi_recover.core.retirement import FENCE_LABEL, NONCE_LABEL, Fence, FenceNote
 from symbi_recover.read.daemon.questions import DaemonError
@@ -49,18 +50,18 @@ class FenceWork:
     def _name(self) -> str:
         return f"{NAME_PREFIX}{self.note.lease}"
 
-    def make(self) -> Fence:
-        """Make note, image and container; the fence's state says how it went.
+    def make(self) -> tuple[Finding, ...]:
+        """Make note, image and container; the fence's state says how it went. Gives what has to be said of the note.
 
         Raises:
             RefusedError: the note could not be written; nothing was made.
         """
-        write_own(self._home, FENCES, note_name(self.note), encode(self.note))
+        written = write_own(self._home, FENCES, note_name(self.note), encode(self.note))
         self._lock = lock_note(self._home, self.note)
         if self._lock is None:
             why = "another command holds the note of this fence"
             self.fence = replace(self.fence, state="fence_failed", why=why)
-            return self.fence
+            return written.remarks
         hand = self._hands(self.note.endpoint)
         try:
             image = hand.import_image(self.note.lease, self.note.nonce)
@@ -72,7 +73,7 @@ class FenceWork:
             self.fence = replace(self.fence, state="fence_failed", why=f"{error.code}: {error.message}")
         finally:
             hand.close()
-        return self.fence
+        return written.remarks
 
     def _made(self, hand: EngineHand, made: str | NameTaken) -> Fence:
         if isinstance(made, str):

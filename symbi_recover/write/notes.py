@@ -4,8 +4,11 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
+from symbi_recover.core.codes import finding
 from symbi_recover.core.errors import RefusedError, UnexaminedError
+from symbi_recover.core.findings import Finding
 from symbi_recover.read.evidence.opener import FOLDER_FLAGS, examining
 from symbi_recover.write.atomic import changing, publish, sync_folder
 from symbi_recover.write.keys import open_home
@@ -40,16 +43,25 @@ def own_folder(home: str, kind: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-def write_own(home: str, kind: str, name: str, data: bytes) -> str:
-    """Write a new file, durable before it has its name; give its path.
+class Written(NamedTuple):
+    """A new file of the operator's own."""
+
+    path: str
+    remarks: tuple[Finding, ...]
+    """`sync_unconfirmed`, where the file system cannot make names durable."""
+
+
+def write_own(home: str, kind: str, name: str, data: bytes) -> Written:
+    """Write a new file, durable before it has its name.
 
     Raises:
         RefusedError: `write_failed`, also for a name that is taken; `rename_unsupported`, `operator_home_unsafe`.
     """
     path = f"{home}/{kind}/{name}"
     with own_folder(home, kind) as folder, changing(path):
-        publish(folder, f"{home}/{kind}", name, data)
-    return path
+        synced = publish(folder, f"{home}/{kind}", name, data)
+    remark = finding("sync_unconfirmed", "the name of the new file", path=path)
+    return Written(path, () if synced else (remark,))
 
 
 def remove_own(home: str, kind: str, name: str) -> None:

@@ -40,7 +40,9 @@ class Receipts:
         self.lease = lease
         self.signer = signer
         self.findings: list[Finding] = []
-        """Files that count for nothing."""
+        """What has to be said of the files: those that count for nothing, and what could not be made durable."""
+        self.spoiled: dict[int, str] = {}
+        """Receipts that are there and count for nothing, by number of their run."""
         self._last = 0
         self.runs = self._read()
 
@@ -55,6 +57,8 @@ class Receipts:
             self._last = max(self._last, number)
             kind = RetirementIntent if match.group(2) == "intent" else RetirementReceipt
             value = self._open(own, kind)
+            if value is None and kind is RetirementReceipt:
+                self.spoiled[number] = own.path
             if isinstance(value, RetirementIntent):
                 intents[number] = value, digest(own.data or b"")
             elif isinstance(value, RetirementReceipt):
@@ -71,6 +75,11 @@ class Receipts:
         receipt: tuple[RetirementReceipt, str, str] | None,
     ) -> Earlier:
         fits = receipt is not None and receipt[0].intent_sha256 == sha256
+        if receipt is not None and not fits:
+            self.spoiled[number] = receipt[1]
+            self.findings.append(
+                finding("operator_file_unusable", "it belongs to another intent", path=receipt[1])
+            )
         return Earlier(
             number=number,
             intent=intent,
@@ -131,7 +140,8 @@ class Receipts:
         """
         number = self._last + 1
         data = self._signed(intent)
-        write_own(self.home, RETIREMENTS, f"{self.lease}.{number:06}.intent.json", data)
+        written = write_own(self.home, RETIREMENTS, f"{self.lease}.{number:06}.intent.json", data)
+        self.findings += written.remarks
         self._last = number
         return Earlier(
             number=number, intent=intent, intent_sha256=digest(data), receipt=None, receipt_path=None
@@ -145,7 +155,9 @@ class Receipts:
         """
         data = self._signed(receipt)
         name = f"{self.lease}.{run.number:06}.receipt.json"
-        return write_own(self.home, RETIREMENTS, name, data), digest(data)
+        written = write_own(self.home, RETIREMENTS, name, data)
+        self.findings += written.remarks
+        return written.path, digest(data)
 
     def _signed(self, value: RetirementIntent | RetirementReceipt) -> bytes:
         payload = canonical.canonical(value)

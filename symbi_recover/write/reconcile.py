@@ -22,7 +22,7 @@ from symbi_recover.core.findings import Finding
 from symbi_recover.core.lease_records import LABEL
 from symbi_recover.core.leases import LeaseView, StoreReport
 from symbi_recover.core.retirement import ReconcileAct, ReconcileItem, ReconcileNote, ReconcileReport
-from symbi_recover.read.propose import acts_hash, propose_reconciliation
+from symbi_recover.read.propose import ABSENCE_DOUBTS, acts_hash, propose_reconciliation
 from symbi_recover.read.retirement.examine import identity_of
 from symbi_recover.read.retirement.notes import RECONCILIATIONS, SUFFIX, decoded, read_own
 from symbi_recover.read.verify.lease_check import Checker
@@ -38,6 +38,7 @@ from symbi_recover.write.supervisor import HeldStore, is_local, supervisor_lock
 COMMAND = "lease reconcile"
 _GONE_SECONDS = 20.0
 _POLL_SECONDS = 0.02
+_Noted = tuple[tuple[ReconcileAct, ...], tuple[Finding, ...]]
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -74,7 +75,8 @@ def reconcile(request: Request) -> ReconcileReport:
             plan = propose_reconciliation(report, checker, request.leases)
         finally:
             checker.close()
-        acts = _consented(plan, request)
+        acts, remarks = _consented(plan, request)
+        plan = replace(plan, findings=(*plan.findings, *remarks))
         request.recorder.begin(COMMAND, {"state_dir": held.path, "confirm": request.confirm}, request.confirm)
         try:
             done = _carry_out(plan, report, acts, held, request)
@@ -104,7 +106,7 @@ def judged(held: HeldStore, now_ns: int, helper_uid: int | None) -> StoreReport:
     return report
 
 
-def _consented(plan: ReconcileReport, request: Request) -> tuple[ReconcileAct, ...]:
+def _consented(plan: ReconcileReport, request: Request) -> _Noted:
     """The acts that the operator agreed to, noted durably."""
     acts = tuple(_act(item) for item in plan.items if item.action != "leave")
     confirm = request.confirm
@@ -115,7 +117,7 @@ def _consented(plan: ReconcileReport, request: Request) -> tuple[ReconcileAct, .
         return _noted(plan.state_dir, single, request)
     earlier = _earlier(plan.state_dir, request)
     if earlier is not None:
-        return earlier
+        return earlier, ()
     raise StaleError(
         "plan_changed",
         "no plan or record in it has this hash now",
@@ -135,11 +137,11 @@ def _act(item: ReconcileItem) -> ReconcileAct:
     )
 
 
-def _noted(state_dir: str, acts: tuple[ReconcileAct, ...], request: Request) -> tuple[ReconcileAct, ...]:
-    note = ReconcileNote(state_dir=state_dir, acts=acts)
-    if _earlier(state_dir, request) is None:
-        write_own(request.home, RECONCILIATIONS, request.confirm + SUFFIX, encode(note))
-    return acts
+def _noted(state_dir: str, acts: tuple[ReconcileAct, ...], request: Request) -> _Noted:
+    if _earlier(state_dir, request) is not None:
+        return acts, ()
+    note = encode(ReconcileNote(state_dir=state_dir, acts=acts))
+    return acts, write_own(request.home, RECONCILIATIONS, request.confirm + SUFFIX, note).remarks
 
 
 def _earlier(state_dir: str, request: Request) -> tuple[ReconcileAct, ...] | None:
@@ -186,9 +188,9 @@ def _do(
     if view is None or item.record_sha256 != act.record_sha256:
         return _failed(item, "record_changed", "the record is not the one that was reviewed")
     # A container that is gone by now may be the work of an interrupted run; any other difference is not agreed to.
-    # Behind a link the answer may be another engine's: there, as in a plan, absence shows nothing.
-    linked = any(found.code == "endpoint_link" for found in item.findings)
-    absent = item.code in ("container_absent", "container_gone") and not linked
+    # Behind a link or a proxy the answer may be another engine's: there, as in a plan, absence shows nothing.
+    doubted = any(found.code in ABSENCE_DOUBTS for found in item.findings)
+    absent = item.code in ("container_absent", "container_gone") and not doubted
     begun = act.action == "remove_container" and absent
     if not begun and (item.action, item.container_id) != (act.action, act.container_id):
         return _failed(item, "plan_changed", f"{item.code} now")

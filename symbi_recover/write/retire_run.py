@@ -74,7 +74,8 @@ class Run:
         self.receipts = Receipts(request.home, request.lease, signer) if signer is not None else None
         self.snapshot, self.report = judged(request, held.path, ours=True)
         self.asker = request.asker(self.report.helper_uid)
-        self.extra: list[Finding] = list(self.receipts.findings) if self.receipts is not None else []
+        self.extra: list[Finding] = self.receipts.findings if self.receipts is not None else []
+        """What goes into every report; the receipts add to it."""
         self.scans: tuple[Scan, ...] = ()
         self.census: Quiescence | None = None
         self.details: dict[str, str] = {}
@@ -134,6 +135,10 @@ class Run:
         interrupted = self.receipts.interrupted(self.request.confirm)
         if interrupted is None:
             return None
+        spoiled = self.receipts.spoiled.get(interrupted.number)
+        if spoiled is not None:
+            message = "the receipt of the run that removed the record is there and counts for nothing; it is kept as it is"
+            raise RefusedError("operator_file_unusable", message, path=spoiled)
         with changing(self.held.path):
             sync_folder(self.held.folder)
         left = clear_own(self.request.home, self.request.lease, self.request.hands, certain=True)
@@ -188,7 +193,7 @@ class Run:
             self.request.hands, self.request.home, seen.view.lease, endpoint, self.request.clock()
         )
         try:
-            work.make()
+            self.extra += work.make()
             evidence = self._behind(seen, work)
             decision = decide(evidence)
             if not decision.retire:

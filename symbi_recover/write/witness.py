@@ -22,7 +22,7 @@ from symbi_recover.read.retirement.table import PHASES
 from symbi_recover.read.verify.lease_judge import judge
 from symbi_recover.read.verify.lease_store import read_store
 from symbi_recover.wire.retirement import encode
-from symbi_recover.write.notes import write_own
+from symbi_recover.write.notes import Written, write_own
 from symbi_recover.write.supervisor import supervisor_lock
 
 
@@ -62,9 +62,9 @@ def witness(request: Request) -> WitnessReport:
     return WitnessReport(
         state_dir=report.state_dir,
         helper=report.helper,
-        written=tuple(where for where, _ in pairs),
+        written=tuple(written.path for written, _ in pairs),
         witnesses=tuple(one for _, one in pairs),
-        findings=tuple(findings),
+        findings=(*findings, *(remark for written, _ in pairs for remark in written.remarks)),
     )
 
 
@@ -87,7 +87,7 @@ def _chosen(report: StoreReport, leases: tuple[str, ...]) -> tuple[list[LeaseVie
 
 def _one(
     view: LeaseView, report: StoreReport, folder: FileFacts, asker: Asker, request: Request
-) -> tuple[str, Witness]:
+) -> tuple[Written, Witness]:
     seen = examine(view, report, folder, asker)
     if seen.boot_id is None:
         raise UnexaminedError("worker_unknown", "the boot cannot be told, so a witness would show nothing")

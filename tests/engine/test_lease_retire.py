@@ -288,7 +288,7 @@ def test_t6_a_socket_activated_engine_is_retired_by_census_and_not_by_restart(
         again = store.add(2)
         leave_request(engine.socket_path, *engine.create_request(name_of(again), {LABEL: again}))
         document = assert_kept(store, again, "engine_unavailable", code=3, options=("--timeout", "0.3"))
-        assert "a question would start one" in str(document)
+        assert "a question could start one" in str(document)
         engine.start()
         engine.wait_for(name_of(again))
         assert_kept(store, again, "container_present")
@@ -440,6 +440,14 @@ def test_an_endpoint_link_that_is_younger_than_the_record_may_have_led_elsewhere
 ):
     store.add(docker_environment={**store.environment, "DOCKER_HOST": f"unix://{tmp_path}/late"})
     (tmp_path / "late").symlink_to(engine.socket_path)
+    assert_kept(store, lease, "endpoint_link")
+
+
+def test_a_folder_of_the_endpoint_that_became_a_link_after_the_record_may_have_led_elsewhere(
+    engine, store, host, lease, tmp_path
+):
+    store.add(docker_environment={**store.environment, "DOCKER_HOST": f"unix://{tmp_path}/late/s"})
+    (tmp_path / "late").symlink_to(os.path.dirname(engine.socket_path))
     assert_kept(store, lease, "endpoint_link")
 
 

@@ -78,10 +78,21 @@ def test_the_starter_of_an_account_counts_as_well(seen: Processes) -> None:
     assert seen.waits() is True
 
 
-def test_without_rights_there_is_no_answer(seen: Processes) -> None:
+@pytest.mark.parametrize(("engine", "answer"), [(False, True), (True, HIDDEN)])
+def test_without_rights_an_engine_that_runs_leaves_it_open_and_none_is_taken_for_asleep(
+    seen: Processes, engine: bool, answer: bool | CannotKnow
+) -> None:
     seen.add(SYSTEMD, held=HIDDEN)
     seen.add(OTHER, held=HIDDEN)
-    assert seen.waits() == HIDDEN
+    if engine:
+        seen.add(ENGINE, held=HIDDEN)
+    assert seen.waits() == answer
+
+
+def test_without_rights_a_listener_of_ones_own_is_still_seen_to_serve(seen: Processes) -> None:
+    seen.add(SYSTEMD, held=HIDDEN)
+    seen.add(OTHER, held=True)
+    assert seen.waits() is False
 
 
 @pytest.mark.parametrize(("engine", "answer"), [(False, True), (True, HIDDEN)])

@@ -22,7 +22,12 @@ print(view.initial_pid_namespace, view.initial_user_namespace, view.own_proc, ho
 
 
 def lay_out(
-    folder: Path, *, capabilities: str = "0", inner: str | None = None, pid_namespace: int = 4026531836
+    folder: Path,
+    *,
+    capabilities: str = "0",
+    inner: str | None = None,
+    pid_namespace: int = 4026531836,
+    options: str = "rw",
 ) -> str:
     me = folder / "self"
     (me / "ns").mkdir(parents=True)
@@ -32,6 +37,7 @@ def lay_out(
     (me / "status").write_text(
         f"Tgid:\t{pid}\nUid:\t0\t0\t0\t0\nNSpid:\t{inner or pid}\nCapEff:\t{capabilities}\n"
     )
+    (me / "mountinfo").write_text(f"22 1 0:5 / {folder} rw - proc proc {options}\n")
     return str(folder)
 
 
@@ -46,6 +52,17 @@ def test_the_two_capabilities_are_told_apart(tmp_path: Path, capabilities: str, 
 
 def test_the_whole_host_is_seen_from_the_initial_namespace(tmp_path: Path):
     assert host.sees_whole_host(lay_out(tmp_path)) is True
+
+
+def test_a_proc_that_hides_processes_shows_a_part_to_all_but_those_with_the_right(tmp_path: Path):
+    proc = lay_out(tmp_path, options="rw,hidepid=invisible")
+    answer = host.sees_whole_host(proc)
+    assert isinstance(answer, CannotKnow)
+    assert "hidepid" in answer.detail
+    (tmp_path / "self" / "status").write_text(
+        f"Tgid:\t{os.getpid()}\nUid:\t0\t0\t0\t0\nNSpid:\t{os.getpid()}\nCapEff:\t80000\n"
+    )
+    assert host.sees_whole_host(proc) is True
 
 
 def test_another_namespace_sees_a_part(tmp_path: Path):

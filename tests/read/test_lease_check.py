@@ -335,6 +335,22 @@ def test_a_daemon_that_failed_is_not_tried_again_for_the_next_lease(case: Case, 
     assert "headers" in report.findings[0].message
 
 
+def test_a_store_that_names_many_silent_daemons_is_given_up_on(case: Case, daemon: DaemonDouble) -> None:
+    """F-123: each question is bounded, and so are all of them together."""
+    daemon.on("GET", "/version", Silent())
+    case.lay()
+    for number in range(1, 12):
+        link = case.folder / f"{number}.sock"
+        link.symlink_to(case.socket)
+        given = {"DOCKER_HOST": f"unix://{link}"}
+        made.write_record(case.store, made.record(made.lease_uid(number), docker_environment=given))
+    report = case.check(seconds=0.1)
+    slow = [found for found in report.findings if found.code == "daemon_slow"]
+    assert len(slow) == 12
+    assert len(daemon.requests) == 8
+    assert sum("not asked, since 8 daemons" in found.message for found in slow) == 4
+
+
 def test_an_error_is_never_absence(case: Case, daemon: DaemonDouble) -> None:
     """F-123: 503 during start."""
     case.lay()

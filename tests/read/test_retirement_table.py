@@ -354,6 +354,13 @@ def test_every_code_of_the_table_is_registered_and_only_proofs_and_notes_are_mer
             assert found.severity is not Severity.INFO, found.code
 
 
+def test_a_replaced_engine_with_another_data_root_flushes_nothing():
+    elsewhere = (witness(replaced=True, same_storage=False),)
+    decision = decide(evidence(scans=(CLEAN, CLEAN), witnesses=elsewhere))
+    assert not decision.retire
+    assert "flush_missing" in decision.codes
+
+
 @given(
     st.sampled_from(["creating", "uncertain"]),
     st.booleans(),

@@ -57,6 +57,7 @@ def rig(scenario: LeaseScenario, tmp: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """A fresh world, ended in every case."""
     monkeypatch.setattr("symbi_recover.cli.writing.lease_retire.the_host", StillHost)
     monkeypatch.setattr("symbi_recover.read.retirement.engine.find_engine", found)
+    monkeypatch.setattr("symbi_recover.read.verify.lease_check.find_engine", found)
     workspace = scenario.prepare(tmp)
     try:
         yield Rig(scenario, workspace.extra)

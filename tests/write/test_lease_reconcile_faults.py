@@ -1,10 +1,13 @@
 """`lease reconcile` where the daemon answers as no engine can be made to; and the order of what is done."""
 
 import pytest
+from msgspec.structs import replace
 
 from symbi_recover.core.errors import RefusedError, StaleError
+from symbi_recover.read.verify.lease_check import Checker
 from symbi_recover.write import reconcile, supervisor
 from symbi_recover.write.supervisor import supervisor_lock
+from tests.crash.drivers.lease import found
 from tests.crash.scenarios.lease import GONE
 from tests.support.daemon_behaviours import AS_USUAL, Answer, HalfThenClose, Silent, failure
 from tests.support.helper_double import helper_double
@@ -102,6 +105,48 @@ def test_an_engine_whose_word_contradicts_the_host_is_not_followed(world, monkey
     container.status, container.pid = "running", 4_194_000
     plan = world.document("reconcile", code=2)
     assert items(plan)[OWNED]["code"] == "engine_contradiction"
+
+
+@pytest.mark.parametrize("status", ["exited", None])
+def test_work_that_lives_on_this_host_keeps_its_record_whatever_the_daemon_says(world, status, monkeypatch):
+    """State lost over a restart of the daemon (F-124): `exited`, or not known at all."""
+    monkeypatch.setattr("symbi_recover.read.verify.lease_check.sees_whole_host", lambda _: True)
+    monkeypatch.setattr(Checker, "_living", lambda _, wanted: [77] if wanted == container_id else [])
+    container_id = "a" * 64
+    lease = GONE
+    if status is not None:
+        container = world.played.find(NAME)
+        container.status, container_id, lease = status, container.id, OWNED
+    item = items(world.document("reconcile", code=2))[lease]
+    assert (item["action"], item["code"]) == ("leave", "engine_contradiction")
+    confirmed = world.cli("reconcile", lease, "--confirm", world.made.confirm)
+    assert confirmed.rc == 4
+    assert lease in world.scenario.records(world.made)
+
+
+def test_a_404_of_something_that_is_no_engine_proves_nothing(world, monkeypatch):
+    def proxied(path, owner_pid, *_, **__):
+        return replace(
+            found(path, owner_pid), code="endpoint_proxied", reason="process 9 listens, which is 'socat'"
+        )
+
+    monkeypatch.setattr("symbi_recover.read.verify.lease_check.find_engine", proxied)
+    plan = items(world.document("reconcile", code=2))
+    assert (plan[GONE]["action"], plan[GONE]["code"]) == ("leave", "endpoint_proxied")
+    assert plan[OWNED]["action"] == "remove_container"
+
+
+def test_a_folder_that_became_a_link_after_the_record_may_have_led_elsewhere(world):
+    folder = world.made.socket_folder / "d"
+    folder.mkdir()
+    value = writer.record(GONE, writer.created("a" * 64))
+    value["docker_environment"] = {"DOCKER_HOST": f"unix://{folder}/s"}
+    writer.write_record(world.made.store, value)
+    folder.rmdir()
+    folder.symlink_to(world.made.socket_folder)
+    item = items(world.document("reconcile", code=2))[GONE]
+    assert (item["action"], item["code"]) == ("leave", "endpoint_link")
+    folder.unlink()
 
 
 def test_only_the_recorded_environment_decides_where_to_ask(world):

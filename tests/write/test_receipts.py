@@ -1,6 +1,8 @@
 """Intents and receipts of retirements: what counts, what is reported, and what is never taken for absent."""
 
+import errno
 import os
+import stat
 
 import pytest
 
@@ -45,7 +47,7 @@ def forge(path, change):
 
 SPOILED = {
     "cut": lambda path: forge(path, lambda data: data[:-1]),
-    "not signed so": lambda path: forge(path, lambda data: data.replace(b'"uid":', b'"uid":1', 1)),
+    "not signed so": lambda path: forge(path, lambda data: data.replace(b'"at_ns":', b'"at_ns":1', 1)),
     "another key": lambda path: forge(path, lambda data: data[:-160].replace(b"0", b"1") + data[-160:]),
     "spelled otherwise": lambda path: forge(path, lambda data: b" " + data),
     "readable by others": lambda path: path.chmod(0o644),
@@ -91,6 +93,55 @@ def test_a_file_under_the_name_of_another_lease_counts_for_nothing(retired):
     digest = retired.document("retire", other, code=2)["report"]["confirm"]
     document = retired.document("retire", other, "--confirm", digest, code=4)
     assert unusable(document) == {str(moved): f"it is about lease {OWNED}"}
+
+
+@pytest.mark.parametrize("how", [*SPOILED, "empty", "one byte", "nulls"])
+def test_a_receipt_that_is_there_and_not_valid_is_kept_and_never_taken_for_absent(world, how):
+    world.retire(0)
+    (receipt,) = files(world, "receipt")
+    damage = {"empty": b"", "one byte": b"{", "nulls": bytes(500)}
+    if how in damage:
+        receipt.write_bytes(damage[how])
+    else:
+        SPOILED[how](receipt)
+    before = receipt.read_bytes()
+    ran = world.document("retire", OWNED, "--confirm", world.made.confirm, code=1)
+    assert (ran["code"], ran["path"]) == (UNUSABLE, str(receipt))
+    assert receipt.read_bytes() == before
+    assert [path.name for path in files(world, "receipt")] == [receipt.name]
+
+
+def no_folder_sync(monkeypatch, number):
+    """Let every sync of a folder fail so."""
+    real = os.fsync
+
+    def sync(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sync)
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP])
+def test_where_no_folder_can_be_synced_it_is_done_with_a_remark(world, monkeypatch, number):
+    """F-087."""
+    no_folder_sync(monkeypatch, number)
+    witnessed = world.document("witness", code=0)
+    assert "sync_unconfirmed" in {one["code"] for one in witnessed["report"]["findings"]}
+    done = world.retire(0)
+    remarked = [one.get("path") for one in done["report"]["findings"] if one["code"] == "sync_unconfirmed"]
+    assert {str(files(world, "intent")[0]), str(files(world, "receipt")[0])} < {*remarked}
+    assert len(remarked) == 4
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EROFS, errno.EBADF])
+def test_any_other_failure_of_a_folder_s_sync_ends_the_command(world, monkeypatch, number):
+    """F-087."""
+    no_folder_sync(monkeypatch, number)
+    assert world.document("witness", code=1)["code"] == "write_failed"
+    assert "receipt_unavailable" in codes(world.retire(4))
+    assert world.record.exists()
 
 
 @pytest.mark.parametrize("how", ["a file", "a link"])

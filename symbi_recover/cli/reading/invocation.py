@@ -143,7 +143,9 @@ def _schedule(project: str, inspection: Inspection) -> tuple[Schedule | None, tu
         schedule = cron.schedule_of(project)
     except RecoverError as error:
         return None, (as_finding(error),)
-    return schedule, () if schedule is None else cron.link(schedule, inspection.snapshot)
+    if schedule is None:
+        return None, ()
+    return schedule, (*schedule.findings, *cron.link(schedule, inspection.snapshot))
 
 
 def trusted_keys(public_key: str | None, trust: str | None, project: str) -> Trusted | None:

@@ -4,8 +4,8 @@
 2. the processes that start services for others, `init` first, and whether one of them holds that socket;
 3. every other process: one that holds it too serves it, be it an engine or a proxy, and a question starts nothing.
 
-Where some process keeps its descriptors to itself, the starter's listener is taken to wait only if no engine is seen to
-run at all; where the starters themselves do (no root), there is no answer. What stands behind a proxy is not looked at.
+Where some process keeps its descriptors to itself (no root), the listener is taken to wait if no engine is seen to run at
+all, and otherwise there is no answer. What stands behind a proxy is not looked at.
 """
 
 from symbi_recover.read.daemon.listener import ENGINE, INIT, Pids
@@ -15,7 +15,7 @@ from symbi_recover.read.evidence.host import sees_whole_host
 from symbi_recover.read.evidence.kernel import PROC, CannotKnow, Why
 from symbi_recover.read.evidence.processes import ProcessStat, list_pids, read_identity
 
-ASLEEP = "no engine serves it, and a question would start one"
+ASLEEP = "no engine is seen to serve it, and a question could start one"
 _ACTIVATORS = frozenset({b"systemd", b"systemd-socket-", b"init", b"dinit", b"xinetd", b"inetd"})
 """Names of commands that listen for services which do not run yet, as the kernel cuts them at 15 bytes."""
 
@@ -41,13 +41,15 @@ def waits_for_start(
         return numbers
     starters = [pid for pid in numbers if _starts_services(pid, init, proc)]
     held = _held(starters, listening.inode, proc)
-    if held is not True:
-        return held
-    others = sorted(set(numbers) - set(starters))
-    served = _held(others, listening.inode, proc)
-    if isinstance(served, CannotKnow):
-        return served if engine_runs(pids=pids, proc=proc) else True
-    return not served
+    if held is False:
+        return False
+    served = _held(sorted(set(numbers) - set(starters)), listening.inode, proc)
+    if served is True:
+        return False
+    unseen = next((answer for answer in (held, served) if isinstance(answer, CannotKnow)), None)
+    if unseen is not None and engine_runs(pids=pids, proc=proc):
+        return unseen
+    return True
 
 
 def engine_runs(*, pids: Pids = list_pids, proc: str = PROC) -> bool:

@@ -10,6 +10,8 @@ caller's.
 """
 
 import os
+import stat
+import sys
 from collections.abc import Callable
 from typing import Literal
 
@@ -33,6 +35,8 @@ INIT = 1
 """The process that owns the listeners of socket activation, on a whole host."""
 ENGINE = b"dockerd"
 """The name of an engine's program."""
+_MOST_LINKS = 40
+"""As the kernel follows."""
 Pids = Callable[[str], tuple[int, ...] | CannotKnow]
 
 
@@ -44,6 +48,8 @@ class Listener(Struct, frozen=True, kw_only=True):
     real_path: str | None = None
     linked: bool = False
     """The path's last component is a symbolic link."""
+    links_changed_ns: int | None = None
+    """The latest change of any symbolic link on the way, folders included; None if there is none."""
     socket_inode: int | None = None
     """Of the listening socket, as `/proc/<pid>/fd` shows it."""
     waiting: int | None = None
@@ -54,6 +60,10 @@ class Listener(Struct, frozen=True, kw_only=True):
     """The listener is pid 1's, so it outlives the engine."""
     engine_pid: int | None = None
     engine_start_ticks: int | None = None
+
+    def led_elsewhere(self, since_ns: int) -> bool:
+        """Whether some link on the way is no older than a moment, so that the path may have led elsewhere then."""
+        return self.links_changed_ns is not None and self.links_changed_ns >= since_ns
 
 
 def find_engine(
@@ -68,7 +78,7 @@ def find_engine(
         pids: lists the processes that count as this host's.
         init: the process that owns the listeners of socket activation.
     """
-    linked, real = os.path.islink(path), os.path.realpath(path)
+    real = os.path.realpath(path)
     listening = ask_listener(path, owner_pid, proc)
     socket_inode = listening.inode if isinstance(listening, UnixSocket) else None
     waiting = listening.waiting if isinstance(listening, UnixSocket) else None
@@ -78,7 +88,8 @@ def find_engine(
     seen = Listener(
         code=None,
         real_path=readable(real),
-        linked=linked,
+        linked=os.path.islink(path),
+        links_changed_ns=links_changed_ns(path),
         socket_inode=socket_inode,
         waiting=waiting,
         owner_pid=owner_pid,
@@ -101,6 +112,37 @@ def find_engine(
             seen, code="engine_unseen", reason="no socket listens there, in our network namespace or its"
         )
     return _engine(seen, listening.inode, proc, pids)
+
+
+def links_changed_ns(path: str) -> int | None:
+    """When any symbolic link on the way to a path last changed; None without links, a huge number for endless ones.
+
+    Args:
+        path: absolute.
+    """
+    latest: int | None = None
+    done, rest, left = "/", [part for part in path.split("/") if part], _MOST_LINKS
+    while rest:
+        part = rest.pop(0)
+        if part in (".", ".."):
+            done = os.path.dirname(done) if part == ".." else done
+            continue
+        here = os.path.join(done, part)
+        try:
+            status = os.lstat(here)
+            target = os.readlink(here) if stat.S_ISLNK(status.st_mode) else None
+        except (OSError, ValueError):
+            return latest
+        if target is None:
+            done = here
+            continue
+        left -= 1
+        if left < 0:
+            return sys.maxsize
+        latest = max(latest or 0, status.st_mtime_ns, status.st_ctime_ns)
+        done = "/" if target.startswith("/") else done
+        rest = [part for part in target.split("/") if part] + rest
+    return latest
 
 
 def _engine(seen: Listener, inode: int, proc: str, pids: Pids) -> Listener:

@@ -19,6 +19,7 @@ from symbi_recover.read.evidence.kernel import (
     read_proc,
     small_number,
 )
+from symbi_recover.read.evidence.mounts import judge_proc, read_mounts
 from symbi_recover.read.evidence.processes import namespace_below, parse_status
 
 INITIAL_PID_NAMESPACE = 4026531836
@@ -87,12 +88,18 @@ def _is_namespace(kind: str, number: int, proc: str) -> bool | CannotKnow:
 
 
 def sees_whole_host(proc: str = PROC) -> bool | CannotKnow:
-    """Say whether the mounted /proc is that of the initial PID namespace, and the tool's own."""
+    """Say whether the mounted /proc is that of the initial PID namespace, the tool's own, and hides no process from it."""
     view = own_view(proc)
     for answer in (view.initial_pid_namespace, view.own_proc):
         if answer is not True:
             return answer
-    return True
+    if view.sys_ptrace is True and view.initial_user_namespace is True:
+        return True  # nothing is hidden from this right
+    mounts = read_mounts(proc)
+    if isinstance(mounts, CannotKnow):
+        return mounts
+    faults = judge_proc(mounts, os.fsencode(os.path.realpath(proc))).faults
+    return CannotKnow(Why.DENIED, faults[0]) if faults else True
 
 
 def boot_id(proc: str = PROC) -> str | CannotKnow:

@@ -10,7 +10,6 @@ Nothing is asked of the engine but GET. What cannot be told is a code, never a g
 """
 
 import os
-import sys
 
 from msgspec import Struct
 
@@ -22,7 +21,6 @@ from symbi_recover.read.daemon.listener import Listener, find_engine
 from symbi_recover.read.daemon.questions import DaemonError, Engine, EngineFacts
 from symbi_recover.read.evidence.clock import BirthTime, StartTime
 from symbi_recover.read.evidence.kernel import PROC, opened
-from symbi_recover.read.evidence.locate import lstat_at
 from symbi_recover.read.evidence.processes import Executable, Observation, observe
 from symbi_recover.read.retirement.host import Host
 from symbi_recover.read.verify.container import Seen, judge_container
@@ -58,7 +56,7 @@ def look_at_engine(path: str, engine: Engine, host: Host, last_write_ns: int | N
         path: of the socket.
         engine: connected there.
         host: whose processes may be it.
-        last_write_ns: of the record; a link at the path that is younger may have led elsewhere then.
+        last_write_ns: of the record; a link on the way that is younger may have led elsewhere then.
     """
     try:
         facts = engine.facts()
@@ -71,7 +69,7 @@ def look_at_engine(path: str, engine: Engine, host: Host, last_write_ns: int | N
     unsupported = why_unsupported(facts)
     if unsupported is not None:
         codes["engine_unsupported"] = unsupported
-    if found.linked and last_write_ns is not None and _link_changed_ns(path) >= last_write_ns:
+    if last_write_ns is not None and found.led_elsewhere(last_write_ns):
         codes["endpoint_link"] = f"{path} leads to {found.real_path}"
     if found.code is not None:
         codes[found.code] = found.reason or ""
@@ -87,11 +85,6 @@ def look_at_engine(path: str, engine: Engine, host: Host, last_write_ns: int | N
         waiting=found.waiting,
         started_ns=started.earliest_ns if isinstance(started, StartTime) else None,
     )
-
-
-def _link_changed_ns(path: str) -> int:
-    status = lstat_at(path, -1)
-    return max(status.st_mtime_ns, status.st_ctime_ns) if status is not None else sys.maxsize
 
 
 def why_unsupported(facts: EngineFacts) -> str | None:

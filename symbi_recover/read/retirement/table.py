@@ -196,8 +196,11 @@ def _insufficient(e: Evidence) -> Iterator[str]:
     if not _plain(e):
         yield "client_is_wrapper"
     anchor = _scanned(e) or any(witness.rebooted for witness in seen)
-    # A replacement flushes only what was sent before a client scan that was clean then.
-    replaced_since = any(one.replaced and one.anchored for one in seen) and not e.activated
+    # Under another data root nothing is flushed: a container may sit in the old one. A replacement flushes only what was
+    # sent before a client scan that was clean then.
+    replaced_since = (
+        any(one.replaced and one.anchored for one in seen if one.same_storage) and not e.activated
+    )
     flush = quiet or replaced_since or any(one.rebooted and one.same_storage for one in seen)
     yield from _short(e, anchor=anchor, flush=flush)
     noted = ((e.events, "events_only"), (e.attested, "attestation_only"))

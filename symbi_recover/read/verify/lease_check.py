@@ -10,7 +10,8 @@ For one container lease, in order:
    absence never proves that a creation cannot still complete;
 5. what the engine says of the state against what this host's processes show.
 
-One failure of a daemon is not tried again for the next lease. Nothing is changed anywhere.
+One failure of a daemon is not tried again for the next lease, and after eight that are slow no other is asked. Nothing
+is changed anywhere.
 """
 
 import re
@@ -47,12 +48,15 @@ Connect = Callable[[str], Engine]
 _OVER = frozenset({"created", "exited", "dead"})
 """States in which no process of the container may live."""
 _LIVE = frozenset({"running", "paused"})
+_MOST_SLOW = 8
+"""Daemons that may keep a command waiting; a store of many records may name as many."""
 
 
 class _Daemon:
     """One socket that was asked, and how it failed if it did."""
 
-    def __init__(self, path: str, connect: Connect, proc: str, host: Host) -> None:
+    def __init__(self, path: str, connect: Connect, proc: str, host: Host, slow: int) -> None:
+        """Ask it what it is, unless that would start it, or `slow` others did not answer in time already."""
         self.path = path
         self.failure: DaemonError | None = None
         self.engine: Engine | None = None
@@ -60,6 +64,7 @@ class _Daemon:
         self.listener: Listener | None = None
         self.not_checked: tuple[NotChecked, ...] = ()
         try:
+            _give_up(slow)
             self._leave_asleep(host)
             self.engine = connect(path)
             self.facts = self.engine.facts()
@@ -81,10 +86,13 @@ class _Daemon:
             what = f"whether the question started the engine at {self.path}"
             self.not_checked = (NotChecked(what, waits.detail),)
 
-    def findings(self, where: str, api_version: str | None) -> Iterator[Finding]:
+    def findings(self, where: str, view: LeaseView) -> Iterator[Finding]:
         """What has to be said about this daemon for one record."""
         listener = self.listener
-        if listener is not None and listener.linked:
+        api_version = view.record.docker_environment.get("DOCKER_API_VERSION")
+        if listener is not None and (
+            listener.linked or listener.led_elsewhere(max(view.mtime_ns, view.ctime_ns))
+        ):
             message = f"{self.path} leads to {listener.real_path}"
             yield finding("endpoint_link", message, path=where)
         if listener is not None and listener.code is not None and self.failure is None:
@@ -111,6 +119,12 @@ class _Daemon:
             listener_program=listener.owner_program,
             socket_inode=listener.socket_inode,
         )
+
+
+def _give_up(slow: int) -> None:
+    if slow >= _MOST_SLOW:
+        message = f"not asked, since {slow} daemons before it did not answer in time; name its lease alone"
+        raise DaemonError("daemon_slow", message, stage="connect")
 
 
 class Checker:
@@ -168,12 +182,12 @@ class Checker:
             said = f"{shown.address}: {shown.reason}" if shown.address else shown.reason or ""
             return _check(view, code, shown, (finding(code, said, path=where),))
         daemon = self._daemon(endpoint)
-        found = tuple(daemon.findings(where, environment.get("DOCKER_API_VERSION")))
+        found = tuple(daemon.findings(where, view))
         try:
             if daemon.failure is not None or daemon.engine is None:
                 raise daemon.failure or DaemonError("daemon_away", "not connected", stage="connect")
             seen = _ask(daemon.engine, view)
-            contradiction = self._contradiction(daemon.engine, seen)
+            contradiction = self._contradiction(daemon.engine, view, seen)
         except DaemonError as error:
             daemon.failure = error
             failed = finding(error.code, f"{daemon.path}: {error.message}", path=where)
@@ -213,14 +227,24 @@ class Checker:
     def _daemon(self, endpoint: Endpoint) -> _Daemon:
         path = endpoint.socket or ""
         if path not in self.daemons:
-            self.daemons[path] = _Daemon(path, self.connect, self.proc, self.host)
+            asked = [one.failure for one in self.daemons.values() if one.engine is not None]
+            slow = sum(failure is not None and failure.code == "daemon_slow" for failure in asked)
+            self.daemons[path] = _Daemon(path, self.connect, self.proc, self.host, slow)
         return self.daemons[path]
 
-    def _contradiction(self, engine: Engine, seen: Seen) -> list[str]:
+    def _contradiction(self, engine: Engine, view: LeaseView, seen: Seen) -> list[str]:
         """Where the engine's word and this host's processes differ, also when asked again."""
         if sees_whole_host(self.proc) is not True:
             return []
+        state = view.record.state
         texts = []
+        if isinstance(state, Created) and seen.by_id is None and self._living(state.container_id):
+            self._groups = None
+            living = self._living(state.container_id)
+            if living and engine.inspect(state.container_id) is None:
+                texts.append(
+                    f"container {state.container_id} is not known, and process {living[0]} lives in its cgroup"
+                )
         for one in {c.id: c for c in (seen.by_id, seen.by_name) if c is not None}.values():
             if self._differs(one) is None:
                 continue

@@ -9,7 +9,7 @@ import sys
 
 from symbi_recover.cli import app
 from symbi_recover.cli.writing import lease_retire
-from symbi_recover.read.daemon.listener import Listener
+from symbi_recover.read.daemon.listener import Listener, links_changed_ns
 from symbi_recover.read.evidence.clock import BirthTime, ClockState, StartTime
 from symbi_recover.read.retirement import engine
 from symbi_recover.read.retirement.host import RealHost
@@ -52,7 +52,9 @@ def found(path, owner_pid, *_, **__):
     """The daemon double, wherever it is asked for."""
     return Listener(
         code=None,
-        real_path=path,
+        real_path=os.path.realpath(path),
+        linked=os.path.islink(path),
+        links_changed_ns=links_changed_ns(path),
         socket_inode=1,
         waiting=0,
         owner_pid=owner_pid,
