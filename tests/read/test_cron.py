@@ -17,6 +17,7 @@ from symbi_recover.read.cron import default_path, link, read_schedule, schedule_
 from symbi_recover.read.evidence import database
 from symbi_recover.wire.claim import parse
 from tests.read.live import child
+from tests.support.cli import run
 from tests.support.evidence import fingerprint
 from tests.support.writer import cron
 from tests.support.writer.claim import Invocation
@@ -130,6 +131,21 @@ def test_a_writer_that_was_killed_inside_a_transaction_left_the_state_before_it(
     assert occurrence is not None
     assert occurrence.state == "unresolved"
     assert ("cron_rollback_pending" in codes(schedule)) is (mode != "WAL")
+    # F-138: whoever looks at the invocation is told, in either form.
+    words = (
+        "invocation",
+        "inspect",
+        "--project",
+        project.root,
+        "--scope",
+        invocation.scope,
+        "--id",
+        invocation.id,
+    )
+    for form, said in (("text", lambda ran: ran.out), ("json", lambda ran: ran.err)):
+        told = said(run(*words, "--format", form))
+        assert (b"cron_rollback_pending" in told) is (mode != "WAL"), told
+    assert fingerprint(project.state) == before
 
 
 def test_it_works_in_a_folder_that_nobody_may_write_to(project: Project) -> None:
