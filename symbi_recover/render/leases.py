@@ -222,6 +222,8 @@ def _daemon(one: LeaseCheck) -> list[str]:
         return []
     where = safe(one.endpoint.address or one.endpoint.reason, 200)
     lines = [f"    endpoint {where} (from {safe(one.endpoint.source, 80)})"]
+    if one.endpoint.address and one.endpoint.reason:
+        lines.append(f"      {safe(one.endpoint.reason, 300)}")
     if one.engine is not None:
         engine = one.engine
         listens = (

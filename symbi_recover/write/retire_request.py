@@ -87,6 +87,8 @@ def not_established(seen: Seen) -> tuple[str, ...]:
         more.append("that the engine is quiet now; the census was not taken")
     if not seen.scans or not all(scan.clean for scan in seen.scans):
         more.append("that no client is alive now; the proof rests on the reboot")
+    if seen.endpoint.kind == "unix" and seen.endpoint.reason is not None:
+        more.append(f"that the record's client meant this daemon: {seen.endpoint.reason}")
     unread = max((scan.unreadable for scan in seen.scans), default=0)
     if unread:
         more.append(f"descriptors, programs or environments of other processes: {unread} could not be read")

@@ -181,3 +181,59 @@ def test_files_are_read_with_their_times_and_links_are_not_followed(tmp_path: Pa
     with path.open("wb") as file:
         file.truncate(1 << 21)
     assert read_configuration(str(path)).unreadable
+
+
+def docker_config(home: Path, *, linked: bool = False) -> Path:
+    """A folder with a configuration that names another context."""
+    folder = home / ("real" if linked else ".docker")
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text('{"currentContext": "far"}')
+    if linked:
+        (home / ".docker").symlink_to("real")
+    return folder
+
+
+def later_than(*paths: Path) -> int:
+    return max(max(one.lstat().st_mtime_ns, one.lstat().st_ctime_ns) for one in paths) + 1
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_configuration_removed_after_the_record_settles_nothing(tmp_path: Path, linked: bool) -> None:
+    folder = docker_config(tmp_path / "h", linked=linked)
+    record = later_than(folder, tmp_path / "h", tmp_path)
+    while folder.stat().st_mtime_ns < record:
+        (folder / "config.json").write_text('{"currentContext": "far"}')
+        (folder / "config.json").unlink()
+    seen = resolve({"HOME": str(tmp_path / "h")}, home=None, read=read_configuration)
+    assert changed_since(seen, record).view.code == "endpoint_unresolved"
+
+
+def test_a_folder_of_configuration_that_may_have_been_removed_since_is_told(tmp_path: Path) -> None:
+    """The folder above changes for many reasons, so this is no refusal."""
+    home = tmp_path / "h"
+    home.mkdir()
+    environment = {"HOME": str(home)}
+    seen = resolve(environment, home=None, read=read_configuration)
+    after = later_than(home)
+    assert changed_since(seen, after).view.reason is None
+    told = changed_since(seen, after - 1).view
+    assert (told.kind, told.code, told.address) == ("unix", None, DEFAULT)
+    assert told.reason == (
+        f"{home}/.docker/config.json is not there; whether it was removed after the record is not known"
+    )
+
+
+def test_a_younger_link_on_the_way_to_the_configuration_counts_as_a_change(tmp_path: Path) -> None:
+    docker_config(tmp_path / "h", linked=True)
+    link = tmp_path / "h" / ".docker"
+    seen = resolve({"HOME": str(tmp_path / "h"), "DOCKER_CONTEXT": ""}, home=None, read=read_configuration)
+    assert seen.view.kind == "unresolved"
+    config = tmp_path / "h" / "real" / "config.json"
+    config.write_text("{}")
+    old = later_than(config, config.parent)
+    while link.lstat().st_ctime_ns < old:
+        link.unlink()
+        link.symlink_to("real")
+    found = resolve({"HOME": str(tmp_path / "h")}, home=None, read=read_configuration)
+    assert found.socket == DEFAULT
+    assert changed_since(found, old).view.code == "endpoint_unresolved"

@@ -12,16 +12,18 @@ clients could read in two ways is unresolved rather than guessed.
 """
 
 import hashlib
+import os
 import pwd
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from symbi_recover.core.errors import UnexaminedError
 from symbi_recover.core.leases import EndpointView
 from symbi_recover.core.words import counted
-from symbi_recover.read.evidence.locate import lstat_at
+from symbi_recover.read.daemon.listener import links_changed_ns
 from symbi_recover.read.evidence.opener import OpenedFile, facts_of
 from symbi_recover.wire.strictjson import JsonError, Scanner
 
@@ -36,7 +38,9 @@ class ConfigFile(Struct, frozen=True, kw_only=True):
     data: bytes | None
     """None if it is not there."""
     changed_ns: int | None = None
-    """The latest change of the file, or of the folder that holds it."""
+    """The latest change of the file, of the folder that holds it, or of a link on the way to that."""
+    above_changed_ns: int | None = None
+    """If the folder is not there either: the latest change of the nearest folder above."""
     unreadable: str | None = None
 
 
@@ -48,6 +52,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
     view: EndpointView
     changed_ns: int | None = None
+    above_changed_ns: int | None = None
+    """Set if there is no folder of configuration at all: when one can have been removed at the latest."""
 
     @property
     def socket(self) -> str | None:
@@ -99,7 +105,8 @@ def _of_configuration(folder: str, read: Reader) -> Endpoint:
     if file.unreadable is not None:
         return _unclear("config.json", file.unreadable, (path,))
     if file.data is None:
-        return _with_files(_address(_SCHEME, "default socket"), (path,), file.changed_ns)
+        found = _with_files(_address(_SCHEME, "default socket"), (path,), file.changed_ns)
+        return replace(found, above_changed_ns=file.above_changed_ns)
     members, problem = _members(file.data, ("currentContext",))
     current = members.get("currentContext")
     if problem is None and current is not None and not isinstance(current, str):
@@ -226,6 +233,11 @@ def changed_since(endpoint: Endpoint, record_ns: int) -> Endpoint:
         endpoint: from `resolve`.
         record_ns: the later of the record's mtime and ctime.
     """
+    above = endpoint.above_changed_ns
+    if above is not None and above >= record_ns:
+        # The folder above changes for many reasons: no cause to refuse, but to say so.
+        remark = f"{endpoint.view.files[0]} is not there; whether it was removed after the record is not known"
+        endpoint = replace(endpoint, view=replace(endpoint.view, reason=remark))
     # File times move in steps of some milliseconds, so an equal one may be later.
     if endpoint.changed_ns is None or endpoint.changed_ns < record_ns or endpoint.view.kind == "unresolved":
         return endpoint
@@ -235,10 +247,10 @@ def changed_since(endpoint: Endpoint, record_ns: int) -> Endpoint:
 
 def read_configuration(path: str) -> ConfigFile:
     """Read one configuration file; its folder's changes count as well, since a file may have been removed from it."""
-    folder = lstat_at(path.rpartition("/")[0] or "/", -1)
-    # The last change of a folder that is not there cannot be known; its absence is taken as it is.
-    above = facts_of(folder) if folder is not None else None
-    times = [max(above.mtime_ns, above.ctime_ns)] if above is not None else []
+    folder = path.rpartition("/")[0] or "/"
+    changed = _folder_changed_ns(folder)
+    links = links_changed_ns(folder)
+    times = [one for one in (changed, links) if one is not None]
     try:
         with OpenedFile.open(path) as file:
             if file.facts.kind != "file" or file.facts.size > _MOST_CONFIGURATION:
@@ -251,6 +263,20 @@ def read_configuration(path: str) -> ConfigFile:
                 return ConfigFile(data=None, unreadable="it changed while being read")
             return ConfigFile(data=data, changed_ns=max(times))
     except UnexaminedError as error:
-        if error.code == "file_missing":
-            return ConfigFile(data=None, changed_ns=max(times, default=None))
-        return ConfigFile(data=None, unreadable=error.message)
+        if error.code != "file_missing":
+            return ConfigFile(data=None, unreadable=error.message)
+        above = folder
+        while changed is None and above != "/":
+            above = os.path.dirname(above)
+            changed = _folder_changed_ns(above)
+        missing = changed if above != folder else None
+        return ConfigFile(data=None, changed_ns=max(times, default=None), above_changed_ns=missing)
+
+
+def _folder_changed_ns(path: str) -> int | None:
+    """The latest change of a folder, links followed; None if nothing can be seen there."""
+    try:
+        facts = facts_of(os.stat(path))
+    except (OSError, ValueError):
+        return None
+    return max(facts.mtime_ns, facts.ctime_ns)
