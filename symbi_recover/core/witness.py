@@ -148,6 +148,8 @@ class WitnessFacts(Struct, frozen=True, kw_only=True):
     """Engine process and listening socket are both others than then, on the same boot."""
     anchored: bool
     """That visit held the lock and its scan was clean (K2)."""
+    own_listener: bool
+    """The engine of then owned its listener, so that no queue outlives it."""
     same_storage: bool
     """Today's engine keeps its containers where the one of then did."""
     why: str | None = None
@@ -191,6 +193,7 @@ def compare(witness: Witness, now: Now, *, name: str, sha256: str) -> WitnessFac
         rebooted=rebooted,
         replaced=replaced,
         anchored=witness.locked and witness.scan is not None and witness.scan.clean,
+        own_listener=listener is not None and not listener.activated,
         same_storage=known
         and engine is not None
         and now.engine is not None

@@ -217,6 +217,21 @@ def test_t2_a_restart_after_a_witness_under_the_lock_retires_a_busy_engine(engin
     assert document["report"]["seen"]["quiescence"] is None
 
 
+def test_t2_a_witness_notes_the_engine_that_runs_after_its_scan(engine, store, host, lease, monkeypatch):
+    """One noted before may have handed its place, and the last client's request, to another meanwhile."""
+    wait, restarted = type(host).pause, []
+
+    def pause(self, seconds):
+        if not restarted:
+            engine.restart()
+            restarted.append(engine.pid)
+        wait(self, seconds)
+
+    monkeypatch.setattr(type(host), "pause", pause)
+    document = store.json("witness", lease, "--lock", code=0)
+    assert [one["engine"]["pid"] for one in document["report"]["witnesses"]] == restarted == [engine.pid]
+
+
 def test_t2_a_restart_after_a_witness_without_the_lock_flushes_nothing(engine, store, host, lease):
     store.json("witness", lease, code=0)
     engine.restart()

@@ -33,7 +33,14 @@ PROOFS = (
 
 
 def witness(**facts):
-    plain = {"unchanged": True, "rebooted": False, "replaced": False, "anchored": True, "same_storage": True}
+    plain = {
+        "unchanged": True,
+        "rebooted": False,
+        "replaced": False,
+        "anchored": True,
+        "own_listener": True,
+        "same_storage": True,
+    }
     return WitnessFacts(name="w", sha256="0" * 64, **(plain | facts))
 
 
@@ -354,6 +361,13 @@ def test_every_code_of_the_table_is_registered_and_only_proofs_and_notes_are_mer
             assert found.severity is not Severity.INFO, found.code
 
 
+def test_a_listener_of_the_starter_s_that_was_witnessed_may_still_hold_the_request():
+    """Even if the engine of today owns its own: the starter's goes on to hold what was queued there."""
+    decision = decide(evidence(scans=(CLEAN, CLEAN), witnesses=(witness(replaced=True, own_listener=False),)))
+    assert not decision.retire
+    assert {"engine_socket_activated", "flush_missing"} <= set(decision.codes)
+
+
 def test_a_replaced_engine_with_another_data_root_flushes_nothing():
     elsewhere = (witness(replaced=True, same_storage=False),)
     decision = decide(evidence(scans=(CLEAN, CLEAN), witnesses=elsewhere))
@@ -375,6 +389,7 @@ def test_a_replaced_engine_with_another_data_root_flushes_nothing():
             rebooted=st.booleans(),
             replaced=st.booleans(),
             anchored=st.booleans(),
+            own_listener=st.booleans(),
             same_storage=st.booleans(),
         ),
         max_size=2,
@@ -400,7 +415,8 @@ def test_nothing_retires_without_an_anchor_and_a_flush(
     rebooted = any(one.rebooted and one.same_storage for one in kept)
     clocked = phase == "uncertain" and accepted and late
     anchored = scanned or rebooted or clocked
-    flushed = rebooted or clocked or census == QUIET or (any(one.replaced for one in kept) and not activated)
+    restarted = any(one.replaced and one.own_listener and one.same_storage for one in kept)
+    flushed = rebooted or clocked or census == QUIET or (restarted and not activated)
     if decision.retire:
         assert anchored
         assert flushed

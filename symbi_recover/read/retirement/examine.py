@@ -1,6 +1,6 @@
 """Gathers all evidence about one tombstone that can be had without changing anything (leases.md sections 18.4 and 18.6).
 
-Steps 1 and 2 of the procedure: record, endpoint, engine, absence, client, client scan, witnesses, clock. A plan stops
+Steps 1 and 2 of the procedure: record, client, client scan, endpoint, engine, absence, witnesses, clock. A plan stops
 here; `write/retire_run.py` goes on under the lock, with what needs a fence. Everything is gathered even where one part
 already speaks against a retirement, because all codes are reported.
 """
@@ -126,9 +126,10 @@ def examine(view: LeaseView, report: StoreReport, folder: FileFacts, asker: Aske
     """
     record = identity_of(view)
     directory = DirectoryIdentity(path=_text(report.state_dir), device=folder.device, inode=folder.inode)
-    endpoint, sight, absence, events, details = _ask_engine(view, report, record, asker)
     client = judge_client(view.record.docker_binary, asker.reviewed)
     scan = scan_clients(view.record, (report.state_dir, asker.given_path), asker.host)
+    # After the scan: an engine that is noted as a witness must be the one to which the last client could turn.
+    endpoint, sight, absence, events, details = _ask_engine(view, report, record, asker)
     boot = asker.host.boot_id()
     boot_id = boot if isinstance(boot, str) else None
     now = Now(

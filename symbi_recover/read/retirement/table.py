@@ -124,6 +124,8 @@ def _t2(e: Evidence) -> Iterator[str]:
             yield "a witness made under the lock, with a clean client scan"
         if not any(witness.anchored and witness.same_storage for witness in seen):
             yield "an engine with the data root that was witnessed"
+        if not any(witness.anchored and witness.same_storage and witness.own_listener for witness in seen):
+            yield "a witness of an engine that owned its listener"
     if e.activated:
         yield "a listener of the engine's own"
     yield from _anchor(e)
@@ -184,10 +186,11 @@ def _insufficient(e: Evidence) -> Iterator[str]:
     quiet = e.quiescence is not None and e.quiescence.quiet
     seen = [witness for witness in e.witnesses if witness.unchanged]
     replaced = any(witness.replaced for witness in seen)
+    queued = replaced and not any(witness.replaced and witness.own_listener for witness in seen)
     engine_later = _later(e, e.times.engine_ns)
     if (engine_later or _later(e, e.times.boot_ns)) and not _accepted(e):
         yield "wall_clock_only"
-    if (replaced or engine_later) and e.activated and not quiet:
+    if (replaced or engine_later) and (e.activated or queued) and not quiet:
         yield "engine_socket_activated"
     if e.quiescence is not None and e.quiescence.code is not None:
         yield e.quiescence.code
@@ -197,9 +200,9 @@ def _insufficient(e: Evidence) -> Iterator[str]:
         yield "client_is_wrapper"
     anchor = _scanned(e) or any(witness.rebooted for witness in seen)
     # Under another data root nothing is flushed: a container may sit in the old one. A replacement flushes only what was
-    # sent before a client scan that was clean then.
-    replaced_since = (
-        any(one.replaced and one.anchored for one in seen if one.same_storage) and not e.activated
+    # sent before a client scan that was clean then, to a listener that ended with its engine.
+    replaced_since = not e.activated and any(
+        one.replaced and one.anchored and one.own_listener for one in seen if one.same_storage
     )
     flush = quiet or replaced_since or any(one.rebooted and one.same_storage for one in seen)
     yield from _short(e, anchor=anchor, flush=flush)
