@@ -38,6 +38,7 @@ _CHANGES = frozenset(
         "move_mount fsmount open_by_handle_at flock bind quotactl swapon acct io_uring_setup"
     )
 )
+_SIGNALS = names("kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal")
 _WRITES = frozenset(
     names(
         "write pwrite64 writev pwritev pwritev2 ftruncate fallocate copy_file_range sendfile splice vmsplice tee"
@@ -54,7 +55,7 @@ _HARMLESS = re.compile(r"/dev/(null|tty|pts/\d+)|/memfd:.*|(pipe|socket):\[\d+\]
 _ADDRESS = re.compile(r'sun_path=@?"((?:[^"\\]|\\.)*)"|inet_addr\("([^"]+)"\)|inet_pton\(AF_INET6, "([^"]+)"')
 _IPV6_PROBE = re.compile(r'htons\(0\),.* inet_pton\(AF_INET6, "::1"')
 """urllib3 asks on import whether there is IPv6 by binding a socket to any port of ::1, where nothing listens then."""
-_TRACED = "%file,%desc,%network,%process,quotactl,swapon,acct,io_uring_setup"
+_TRACED = f"%file,%desc,%network,%process,{','.join(sorted(_SIGNALS))},quotactl,swapon,acct,io_uring_setup"
 
 
 class Entry(Struct, frozen=True):
@@ -124,6 +125,8 @@ def violation(call: Call, sockets: Collection[str]) -> str | None:
     text = " ".join(call.args)
     if call.name == "bind" and _IPV6_PROBE.search(text):
         return None
+    if call.name in _SIGNALS:
+        return f"signals a process: {call.text}"
     if call.name in _CHANGES:
         return f"changes: {call.text}"
     if (
