@@ -21,7 +21,7 @@ from tests.support.writer.project import put
 from tests.support.writer.publication import Publication
 from tests.write.worlds import assess, finish, interrupted, operator_home, publishing, recorder, reviewed
 
-RACES, ALL_RACES = 20, 200
+RACES, ALL_RACES = 20, 1000
 SWAPS, ALL_SWAPS = 30, 1000
 CLEAR = {
     "invocation is still owned; reconciliation refused",
