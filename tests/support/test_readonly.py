@@ -20,6 +20,7 @@ LOOKS = {
         "m = os.memfd_create('m'); os.write(m, b'x'); os.ftruncate(m, 0)"
     ),
     "asks where a lock is without taking it": "fcntl.fcntl(d, fcntl.F_GETFL)",
+    "ends what it has started": "import subprocess; p = subprocess.Popen(['cat']); p.kill(); p.wait()",
     "starts a reader": "import subprocess; subprocess.run(['cat', 'file'], check=True)",
 }
 
