@@ -16,6 +16,7 @@ from symbi_recover.read.evidence.kernel import CannotKnow, Why
 from symbi_recover.read.evidence.processes import ProcessStat, read_identity
 from symbi_recover.read.verify.lease import HostFacts, look_at_worker
 from symbi_recover.wire.lease import read_record
+from tests.read.lease_stores import look as look_at_store
 from tests.support.writer import lease as made
 from tests.support.writer.text import compact
 
@@ -201,3 +202,16 @@ def test_a_replaced_or_missing_group_holds_nothing_of_ours(tmp_path: Path) -> No
     assert verdict(host_record(other), tmp_path, **where) == "cgroup_other_boot"
     missing = {**known, "path": "/sys/fs/cgroup/user.slice/other"}
     assert verdict(host_record(missing), tmp_path, **where) == "cgroup_gone"
+
+
+def test_a_group_that_no_system_can_hold_is_unknown_and_hides_no_other_lease(place: Path) -> None:
+    """F-080: a NUL in a path is nothing that the format forbids; the record is good, and so are its neighbours."""
+    parent = made.cgroup("/sys/fs/cgroup/a\0b", boot_id=BOOT)
+    odd = [made.host_creating(parent), made.host_created(made.lease_uid(1), parent)]
+    records = [made.record(made.lease_uid(number), state) for number, state in enumerate(odd)]
+    report = look_at_store(made.make_state(place, *records, made.record(made.lease_uid(2))))
+    assert len(report.records) == 3
+    assert report.store_blocked is False
+    views = [view.worker for view in report.records if view.worker is not None]
+    assert [view.verdict for view in views] == ["worker_unknown"] * 2
+    assert "NUL" in views[0].detail

@@ -34,6 +34,8 @@ from symbi_recover.read.evidence.processes import ENDED_STATES, Observation, obs
 from symbi_recover.wire.lease_rules import canonical_uuid, folded
 
 _MOST_EVENTS = 4096
+_NUL = CannotKnow(Why.FAILED, "the recorded path holds a NUL, so no cgroup can have it")
+"""The helper takes such a record, and every attempt of its own to use the path fails."""
 
 
 class HostFacts(Struct, frozen=True, kw_only=True):
@@ -130,9 +132,7 @@ def _plain_doubts(record: LeaseRecord, seen: Observation, directory: str) -> lis
     """Program and working directory, where they can be read."""
     doubts = []
     folder = f"{directory}/vm-{record.lease}"
-    if not isinstance(seen.executable, CannotKnow) and seen.executable.path != os.fsencode(
-        record.docker_binary
-    ):
+    if not isinstance(seen.executable, CannotKnow) and seen.executable.path != record.docker_binary.encode():
         doubts.append(f"its program is {os.fsdecode(seen.executable.path)!r}")
     if not isinstance(seen.directory, CannotKnow) and seen.directory != os.fsencode(folder):
         doubts.append(f"its working directory is {os.fsdecode(seen.directory)!r}")
@@ -164,6 +164,8 @@ def _identity(cgroup: CgroupIdentity, host: HostFacts, what: str) -> WorkerView 
         return _unknown(host.boot)
     if canonical_uuid(cgroup.boot_id) != host.boot:
         return WorkerView(verdict="cgroup_other_boot", detail=f"{what} was on boot {cgroup.boot_id}")
+    if "\0" in cgroup.path:
+        return _unknown(_NUL)
     try:
         status = os.stat(_seen_path(cgroup.path, host), follow_symlinks=False)
     except OSError as error:
