@@ -225,3 +225,11 @@ def test_a_link_to_a_plain_client_is_plain_and_a_missing_or_odd_one_is_not(tmp_p
     os.mkfifo(tmp_path / "fifo")
     assert stat.S_ISFIFO((tmp_path / "fifo").stat().st_mode)
     assert judge_client(str(tmp_path / "fifo")).kind == "wrapper"
+
+
+def test_a_name_that_no_system_can_hold_is_a_wrapper_that_cannot_be_examined():
+    """Nothing but the leading slash is checked of a recorded client, so the record is good (section 4)."""
+    found = judge_client("/usr/bin/do\0cker")
+    assert found.kind == "wrapper"
+    assert "cannot be examined" in found.why
+    assert scan(record=replace(RECORD, docker_binary="/usr/bin/do\0cker")).clean

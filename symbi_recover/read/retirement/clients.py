@@ -23,7 +23,7 @@ from symbi_recover.core.lease_records import LeaseRecord
 from symbi_recover.core.retirement import Client
 from symbi_recover.core.witness import Hit, Scan
 from symbi_recover.read.evidence.kernel import CannotKnow, Gone, Why
-from symbi_recover.read.evidence.opener import OpenedFile
+from symbi_recover.read.evidence.opener import OpenedFile, examining
 from symbi_recover.read.evidence.processes import (
     ENDED_STATES,
     Executable,
@@ -104,7 +104,7 @@ def _wanted(record: LeaseRecord, directories: tuple[str, ...]) -> _Wanted:
     return _Wanted(
         name=record.name.encode(),
         folders=tuple(os.fsencode(folder) + _ENVIRONMENT for folder in dict.fromkeys(directories)),
-        binary=os.fsencode(record.docker_binary),
+        binary=record.docker_binary.encode(),
         file=file,
         environment=_pairs(record.docker_environment),
     )
@@ -213,8 +213,9 @@ def judge_client(path: str, reviewed: frozenset[str] = frozenset()) -> Client:
         path: `docker_binary` of the record.
         reviewed: SHA-256 of wrappers that the operator has read.
     """
-    real = os.path.realpath(path)
     try:
+        with examining(path):
+            real = os.path.realpath(path)
         with OpenedFile.open(real) as file:
             facts = file.facts
             if facts.kind != "file":
