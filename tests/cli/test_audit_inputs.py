@@ -388,6 +388,8 @@ def test_what_may_be_trusted_must_be_said(journal) -> None:
     empty = run("audit", "verify", journal, "--trust", trust, "--format", "text")
     assert empty.rc == 1
     assert "COMPLETE" not in empty.text
+    assert "trust_no_key" in empty.text
+    assert str(trust) in empty.text, "what is wrong is the list of keys, not the journal"
     anchored = run("audit", "verify", journal, "--public-key", KEY, "--require-anchor", "--format", "text")
     assert anchored.rc == 1
     assert "anchor_required" in anchored.text

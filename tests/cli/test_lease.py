@@ -245,9 +245,11 @@ def test_a_key_found_in_the_lease_is_never_enough(store: Path, folder: Path) -> 
     """F-023: no key given, so nothing was verified; another key given, so they differ."""
     journal(folder)
     project = ("--project", str(folder / "project"))
-    ran = lease("verify", store, *project)
-    assert ran.rc == 2
-    assert json.loads(ran.out)["report"]["records"][0]["origin"]["verdict"] == "origin_unverified"
+    nothing_pinned = put(folder / "trust", b"")
+    for more in ((), ("--trust", str(nothing_pinned))):
+        ran = lease("verify", store, *project, *more)
+        assert ran.rc == 2
+        assert json.loads(ran.out)["report"]["records"][0]["origin"]["verdict"] == "origin_unverified"
     ran = lease("verify", store, *project, "--public-key", public_key(bytes(range(1, 33))))
     assert ran.rc == 1
     assert json.loads(ran.out)["report"]["verdict"] == "contradicted"

@@ -5,7 +5,7 @@ from msgspec import Struct
 
 from symbi_recover.cli.env import Environment
 from symbi_recover.cli.options import RuntimeCommand, display_options, format_option, pass_environment
-from symbi_recover.cli.reading.trusting import default_trust_file, key_words
+from symbi_recover.cli.reading.trusting import key_words, trusted_keys
 from symbi_recover.core.claims import SCHEDULER_SCOPE, Inspection, PublicationState, Status
 from symbi_recover.core.codes import as_finding
 from symbi_recover.core.errors import RecoverError
@@ -18,7 +18,6 @@ from symbi_recover.read import documents
 from symbi_recover.read.evidence.store import InvocationStore, resolve_project
 from symbi_recover.read.invocation import Evidence, conclude, examine
 from symbi_recover.read.publication import FileInspection, inspect_file, read_publication_id
-from symbi_recover.read.trust import Trusted, decide
 from symbi_recover.read.verify.claim import check_scope, read_id
 from symbi_recover.render import failure, text
 from symbi_recover.render import invocation as render
@@ -146,16 +145,6 @@ def _schedule(project: str, inspection: Inspection) -> tuple[Schedule | None, tu
     if schedule is None:
         return None, ()
     return schedule, (*schedule.findings, *cron.link(schedule, inspection.snapshot))
-
-
-def trusted_keys(public_key: str | None, trust: str | None, project: str) -> Trusted | None:
-    """The keys that the operator gave or pinned for a project."""
-    return decide(
-        public_key=public_key,
-        trust_file=trust,
-        default_file=default_trust_file(),
-        project=project,
-    )
 
 
 def note_remarks(environment: Environment, found: tuple[Finding, ...]) -> None:

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from symbi_recover.cli.env import Environment
 from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
-from symbi_recover.cli.reading.invocation import project_option, trust_options, trusted_keys
-from symbi_recover.cli.reading.trusting import key_words
+from symbi_recover.cli.reading.invocation import project_option, trust_options
+from symbi_recover.cli.reading.trusting import key_words, trusted_keys
 from symbi_recover.core.claims import (
     ClaimState,
     InvocationList,

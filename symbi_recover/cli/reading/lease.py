@@ -16,7 +16,7 @@ from symbi_recover.cli.options import (
     spelling_hint,
 )
 from symbi_recover.cli.reading.trusting import keys_for, trust_option
-from symbi_recover.core.errors import MisuseError, UnexaminedError
+from symbi_recover.core.errors import MisuseError, RefusedError, UnexaminedError
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.leases import (
     Document,
@@ -132,7 +132,12 @@ def _search(
         return None
 
     def keys(journal: str) -> list[bytes]:
-        return [bytes.fromhex(key.public_key) for key in keys_for(journal, key_text, trust_file)]
+        try:
+            return [bytes.fromhex(key.public_key) for key in keys_for(journal, key_text, trust_file)]
+        except RefusedError as error:
+            if error.code != "trust_no_key":
+                raise
+            return []  # of many projects, one without a pinned key leaves its own origins unverified
 
     return OriginSearch(projects, roots, keys)
 

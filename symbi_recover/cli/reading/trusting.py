@@ -1,4 +1,4 @@
-"""Where the deciding keys of a journal command come from: `--public-key`, or keys pinned beforehand."""
+"""Where the deciding keys of a command come from: `--public-key`, or keys pinned beforehand."""
 
 import os
 from collections.abc import Callable
@@ -10,7 +10,6 @@ from symbi_recover.cli.env import operator_home
 from symbi_recover.cli.options import PATH
 from symbi_recover.core.report import KeyUsed
 from symbi_recover.read import trust
-from symbi_recover.read.keys import public_key
 from symbi_recover.render.shell import option
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -38,17 +37,16 @@ def trust_option(function: F) -> F:
     )(function)
 
 
-def keys_for(journal: str, key_text: str | None, trust_file: str | None) -> list[KeyUsed]:
-    """The keys to accept for a journal: the given one, else those pinned for its project; perhaps none.
+def trusted_keys(public_key: str | None, trust_file: str | None, project: str) -> trust.Trusted | None:
+    """The keys that the operator gave, or pinned for a project by its real path; arguments and errors as `decide`."""
+    return trust.decide(
+        public_key=public_key, trust_file=trust_file, default_file=default_trust_file(), project=project
+    )
 
-    Raises:
-        RefusedError: a key cannot be read.
-        MisuseError: the trust file cannot be used.
-    """
-    if key_text is not None:
-        return [KeyUsed(public_key(key_text).hex(), "given")]
-    entries = trust.load(trust_file or default_trust_file(), required=trust_file is not None)
+
+def keys_for(journal: str, key_text: str | None, trust_file: str | None) -> list[KeyUsed]:
+    """The keys to accept for a journal, those of its project; none where none was given or pinned, errors as above."""
     # a journal lies in <project>/.symbiont/governed
     project = os.path.realpath(os.path.join(os.path.dirname(journal), os.pardir, os.pardir))
-    keys = trust.pinned(entries, project, os.uname().nodename)
-    return [KeyUsed(key.hex(), "trust file") for key in sorted(keys)]
+    trusted = trusted_keys(key_text, trust_file, project)
+    return [] if trusted is None else [KeyUsed(key.hex(), trusted.source) for key in sorted(trusted.keys)]

@@ -19,9 +19,8 @@ from symbi_recover.cli.reading.invocation import (
     identity_options,
     project_option,
     trust_options,
-    trusted_keys,
 )
-from symbi_recover.cli.reading.trusting import key_words
+from symbi_recover.cli.reading.trusting import key_words, trusted_keys
 from symbi_recover.core.acts import ReconciledInvocation, RecoveredPublication
 from symbi_recover.core.claims import SCHEDULER_SCOPE, Review
 from symbi_recover.core.errors import RecoverError

@@ -16,9 +16,8 @@ from symbi_recover.cli.reading.invocation import (
     identity_options,
     project_option,
     trust_options,
-    trusted_keys,
 )
-from symbi_recover.cli.reading.trusting import key_words
+from symbi_recover.cli.reading.trusting import key_words, trusted_keys
 from symbi_recover.core.acts import ReviewDraft
 from symbi_recover.core.claims import Inspection, Outcome, Review
 from symbi_recover.core.errors import MisuseError
