@@ -1,18 +1,24 @@
 """Lease stores: what blocks, what is a tombstone, what else lies there, and that looking changes nothing."""
 
+import errno
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from symbi_recover.core.codes import CODES
 from symbi_recover.core.codes.lease import BLOCKING, UNEXAMINED
+from symbi_recover.core.lease_records import RECORD_LIMIT, SMALL_LIMIT
+from symbi_recover.core.leases import StoreReport
 from symbi_recover.read.verify.lease_judge import judge, one_lease
 from tests.read.lease_stores import LEASE, codes, leases, look, snapshot_of
 from tests.support.evidence import fingerprint
 from tests.support.writer import lease as made
 from tests.support.writer.project import put
 from tests.support.writer.text import compact
+
+SNAPSHOT = made.lease_uid(77)
 
 
 def test_blocking_codes_are_registered_as_refusals() -> None:
@@ -42,10 +48,24 @@ def test_one_of_each_phase(place: Path) -> None:
     assert set(report.unsupervised) == {view.lease for view in report.records}
 
 
+def look_without(unreadable: Path) -> StoreReport:
+    """The report where one file cannot be opened: root may open all, so the system's answer is put in its place."""
+    real = os.open
+
+    def refusing(path: str, flags: int, *rest: int, **more: int | None) -> int:
+        if path == unreadable.name:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return real(path, flags, *rest, **more)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "open", refusing)
+        return look(unreadable.parent)
+
+
 def test_one_bad_record_hides_no_other(place: Path) -> None:
     """F-080: 20 good ones are shown, and each bad one with its reason."""
     made.make_state(place, *leases(20))
-    bad = {made.lease_uid(number): number for number in range(100, 107)}
+    bad = {made.lease_uid(number): number for number in range(100, 108)}
     ids = list(bad)
     good = compact(made.record())
     put(place / f"{ids[0]}.json", compact(made.record(ids[0])), 0o644)
@@ -56,7 +76,8 @@ def test_one_bad_record_hides_no_other(place: Path) -> None:
     put(place / f"{ids[4]}.json", b" " * 200_000)
     put(place / f"{ids[5]}.json", good)
     os.mkfifo(place / f"{ids[6]}.json")
-    report = look(place)
+    unreadable = put(place / f"{ids[7]}.json", compact(made.record(ids[7])))
+    report = look_without(unreadable)
     assert len(report.records) == 20
     found = {
         entry.lease or entry.name: entry.codes
@@ -71,11 +92,12 @@ def test_one_bad_record_hides_no_other(place: Path) -> None:
         ids[4]: ("record_too_large",),
         ids[5]: ("record_identity", "record_identity")[:1],
         ids[6]: ("entry_hangs_helper",),
+        ids[7]: ("entry_unreadable",),
     }
     assert report.verdict == "blocked"
     assert report.capacity.reserved.workers is None
     assert report.capacity.reserved.memory_bytes is None
-    assert report.capacity.unknown_resource_leases == 7
+    assert report.capacity.unknown_resource_leases == 8
 
 
 def test_a_bad_record_is_described_with_its_digest(place: Path) -> None:
@@ -181,13 +203,68 @@ def test_the_same_snapshot_gives_the_same_report(place: Path) -> None:
     assert judge(snapshot) == judge(snapshot)
 
 
-def test_a_huge_sparse_file_is_refused_by_its_size(place: Path) -> None:
-    """F-075."""
-    made.make_state(place, made.record())
-    for name in (f"{made.lease_uid(3)}.json", "admission.conf"):
-        with (place / name).open("wb") as file:
-            file.truncate(1 << 40)
-        (place / name).chmod(0o600)
-    report = look(place)
-    assert {"record_too_large", "admission_invalid"} <= codes(report)
+KIND_LIMITS = {
+    f"{made.lease_uid(3)}.json": RECORD_LIMIT,
+    ".write-x": RECORD_LIMIT,
+    "admission.conf": SMALL_LIMIT,
+    "staging.conf": SMALL_LIMIT,
+    f"staging/{SNAPSHOT}/reservation": SMALL_LIMIT,
+}
+"""Every file that the store's reader opens, and what it may be at most."""
+TOO_LARGE = {"record_too_large", "admission_invalid", "staging_bad_entry", "staging_uncharged_data"}
+
+
+@pytest.mark.parametrize("size", ["limit", "limit + 1", "1 TiB"])
+@pytest.mark.parametrize("name", KIND_LIMITS)
+def test_no_file_of_a_store_is_read_beyond_its_limit(
+    place: Path, name: str, size: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F-075: what is read and what is kept are bounded by the limit, whatever size the file says it has."""
+    limit = KIND_LIMITS[name]
+    made.stage(made.make_state(place, made.record(staging=[SNAPSHOT])), SNAPSHOT)
+    huge = put(place / name, b" " * limit)
+    with huge.open("r+b") as file:
+        file.truncate({"limit": limit, "limit + 1": limit + 1, "1 TiB": 1 << 40}[size])
+    asked: list[int] = []
+    real = os.pread
+
+    def counting(descriptor: int, count: int, offset: int) -> bytes:
+        if Path(os.readlink(f"/proc/self/fd/{descriptor}")) == huge:
+            asked.append(count)
+        return real(descriptor, count, offset)
+
+    monkeypatch.setattr(os, "pread", counting)
+    tracemalloc.start()
+    try:
+        report = look(place)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(asked) <= limit + 1
+    assert most < 4 * RECORD_LIMIT + 2_000_000
     assert len(report.records) == 1
+    if size != "limit" and name != ".write-x":
+        assert codes(report) & TOO_LARGE, codes(report)
+
+
+def test_a_store_of_many_huge_files_is_read_up_to_a_bound(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F-075: one byte above the limit of each, and of no more of them than twice what the runtime would take."""
+    monkeypatch.setattr("symbi_recover.read.verify.lease_store._MOST_READ", 20)
+    made.make_state(place)
+    for number in range(50):
+        with put(place / f"{made.lease_uid(number)}.json", b"").open("r+b") as file:
+            file.truncate(1 << 40)
+    asked: list[int] = []
+    real = os.pread
+
+    def counting(descriptor: int, count: int, offset: int) -> bytes:
+        if os.readlink(f"/proc/self/fd/{descriptor}").endswith(".json"):
+            asked.append(count)
+        return real(descriptor, count, offset)
+
+    monkeypatch.setattr(os, "pread", counting)
+    report = look(place)
+    assert (len(asked), sum(asked)) == (20, 20 * (RECORD_LIMIT + 1))
+    assert {"record_too_large", "entry_unreadable"} <= codes(report)
