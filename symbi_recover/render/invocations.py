@@ -33,7 +33,6 @@ _STYLE = {
 }
 _COLUMNS = ("STATE", "SCOPE", "ID", "AGE", "UNKNOWN", "PUBLICATIONS", "RECEIPTS", "FINDINGS")
 _FORMULA = ("=", "+", "-", "@")
-_SHOWN_FINDINGS = 200
 
 
 def csv_rows(rows: list[ListedInvocation], *, header: bool) -> bytes:

@@ -21,8 +21,9 @@ from symbi_recover.core.values import PublicationIntent
 from symbi_recover.read.evidence.locate import lstat_at
 from symbi_recover.read.evidence.opener import FILE_FLAGS, OpenedFile, examining, facts_of, system_text
 from symbi_recover.read.verify.publication import judge_publication
+from symbi_recover.wire.intent import HELD_NAME
 from symbi_recover.write.atomic import changing, sync_folder, unsupported
-from symbi_recover.write.holding import HELD, Holding, OtherFileError, StuckError, holding_name
+from symbi_recover.write.holding import Holding, OtherFileError, StuckError, holding_name
 from symbi_recover.write.parent import check_parent, open_parent
 
 How = Literal["renamed", "acknowledged"]
@@ -101,7 +102,7 @@ def held_candidate(intent: PublicationIntent) -> str | None:
         if holding.open():
             found = holding.has_candidate()
             holding.close()
-    return f"{intent.parent_path}/{holding_name(intent)}/{HELD}" if found else None
+    return f"{intent.parent_path}/{holding_name(intent)}/{HELD_NAME}" if found else None
 
 
 def _put_back(intent: PublicationIntent, parent: int) -> None:
@@ -127,7 +128,7 @@ def _stuck(intent: PublicationIntent, cause: OSError) -> RefusedError:
     return RefusedError(
         "publication_held",
         CONFLICT,
-        path=f"{intent.parent_path}/{holding_name(intent)}/{HELD}",
+        path=f"{intent.parent_path}/{holding_name(intent)}/{HELD_NAME}",
         detail=f"the candidate lies there and cannot get its own name back: {system_text(cause)}",
     )
 

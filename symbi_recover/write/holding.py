@@ -22,8 +22,6 @@ from symbi_recover.read.evidence.opener import FOLDER_FLAGS
 from symbi_recover.wire.intent import HELD_NAME, HOLDING_PREFIX
 from symbi_recover.write.atomic import rename_no_replace, sync_folder
 
-HELD = HELD_NAME
-
 
 class OtherFileError(Exception):
     """What lay under the candidate's name was another file; it is there again, or `stuck` names where it is."""
@@ -95,12 +93,12 @@ class Holding:
 
     def has_candidate(self) -> bool:
         """Whether it holds the file of the intent, by identity."""
-        status = lstat_at(HELD, self._folder)
+        status = lstat_at(HELD_NAME, self._folder)
         return status is not None and (status.st_dev, status.st_ino) == self.intent.candidate_identity
 
     def is_empty(self) -> bool:
         """Whether it holds nothing under the name that is used here."""
-        return lstat_at(HELD, self._folder) is None
+        return lstat_at(HELD_NAME, self._folder) is None
 
     def take(self) -> None:
         """Step 1: move what lies under the candidate's name here, and compare it.
@@ -109,13 +107,13 @@ class Holding:
             OSError: as the system answers; nothing was moved.
             OtherFileError: it was another file.
         """
-        rename_no_replace(self.parent, self.intent.candidate_name, self._folder, HELD)
+        rename_no_replace(self.parent, self.intent.candidate_name, self._folder, HELD_NAME)
         if not self.has_candidate():
             stuck = None
             try:
                 self.put_back()
             except StuckError:
-                stuck = f"{self.name}/{HELD}"
+                stuck = f"{self.name}/{HELD_NAME}"
             raise OtherFileError(stuck)
 
     def give(self) -> None:
@@ -124,7 +122,7 @@ class Holding:
         Raises:
             OSError: as the system answers; it is still here.
         """
-        rename_no_replace(self._folder, HELD, self.parent, self.intent.target_name)
+        rename_no_replace(self._folder, HELD_NAME, self.parent, self.intent.target_name)
 
     def put_back(self) -> None:
         """Move what is here back to the candidate's name.
@@ -133,7 +131,7 @@ class Holding:
             StuckError: that name is taken, or the system refuses.
         """
         try:
-            rename_no_replace(self._folder, HELD, self.parent, self.intent.candidate_name)
+            rename_no_replace(self._folder, HELD_NAME, self.parent, self.intent.candidate_name)
         except OSError as error:
             raise StuckError(error) from error
 

@@ -23,7 +23,7 @@ from symbi_recover.read.evidence.locate import GOVERNED, INVOCATIONS, STORE_LOCK
 from symbi_recover.read.evidence.opener import FILE_FLAGS, FOLDER_FLAGS, OpenedFile, examining
 from symbi_recover.read.evidence.store import shown
 from symbi_recover.write.atomic import changing, make_folders, publish, sync_folder
-from symbi_recover.write.sign import AUDIT_KEY, SEED_BYTES, Signer
+from symbi_recover.write.sign import AUDIT_KEY, SEED_BYTES, Signer, signer_in
 
 KEY_NAME = "operator.key"
 _MARKS = (STORE_LOCK, "supervisor.lock", AUDIT_KEY)
@@ -101,21 +101,11 @@ def signer_of(folder: int, home: str) -> Signer | None:
         RefusedError: `operator_key_unsafe`.
         UnexaminedError: the key cannot be opened.
     """
-    if lstat_at(KEY_NAME, folder) is None:
-        return None
     path = f"{home}/{KEY_NAME}"
-    with examining(path):
-        file = OpenedFile(path, os.open(KEY_NAME, FILE_FLAGS, dir_fd=folder))
-    with file:
-        seed = file.read(SEED_BYTES)
-        if not file.facts.private or file.facts.size != SEED_BYTES or len(seed) != SEED_BYTES:
-            raise RefusedError(
-                "operator_key_unsafe",
-                "the operator's key must be a private file of 32 bytes",
-                path=path,
-                detail=shown(file.facts),
-            )
-    return Signer(seed)
+    unsafe = RefusedError(
+        "operator_key_unsafe", "the operator's key must be a private file of 32 bytes", path=path
+    )
+    return signer_in(folder, KEY_NAME, path, unsafe)
 
 
 def load(home: str) -> Signer:

@@ -46,8 +46,6 @@ COMMAND = "invocation file-recover"
 _ROOM = 4096
 """Bytes that a receipt may have besides snapshot, intent and file list."""
 
-held_candidate = effect.held_candidate
-
 
 class Recovered(Struct, frozen=True, kw_only=True):
     """How it ended."""

@@ -29,6 +29,31 @@ class Signer:
         return crypto_sign(message, self._secret)[:crypto_sign_BYTES]
 
 
+def signer_in(folder: int, name: str, path: str, refusal: RefusedError) -> Signer | None:
+    """The signer whose seed lies in an open folder; None if nothing has its name.
+
+    Args:
+        folder: descriptor.
+        name: of the file in it.
+        path: of the file, for messages.
+        refusal: raised, with what lies there as its detail, unless that is a private file of 32 bytes.
+
+    Raises:
+        RefusedError: `refusal`.
+        UnexaminedError: the file cannot be opened.
+    """
+    if lstat_at(name, folder) is None:
+        return None
+    with examining(path):
+        file = OpenedFile(path, os.open(name, FILE_FLAGS, dir_fd=folder))
+    with file:
+        seed = file.read(SEED_BYTES)
+        if not file.facts.private or file.facts.size != SEED_BYTES or len(seed) != SEED_BYTES:
+            refusal.detail = shown(file.facts)
+            raise refusal
+    return Signer(seed)
+
+
 def audit_signer(store: InvocationStore, public_key: str, *, absent: str) -> Signer:
     """The project's own signer, which must be the one that the claim names.
 
@@ -46,22 +71,12 @@ def audit_signer(store: InvocationStore, public_key: str, *, absent: str) -> Sig
         folder = os.open(GOVERNED, FOLDER_FLAGS, dir_fd=store.symbiont)
     try:
         _check_folder(folder, store.governed_path)
-        if lstat_at(AUDIT_KEY, folder) is None:
-            raise RefusedError("audit_key_missing", absent, path=path)
-        with examining(path):
-            file = OpenedFile(path, os.open(AUDIT_KEY, FILE_FLAGS, dir_fd=folder))
-        with file:
-            seed = file.read(SEED_BYTES)
-            if not file.facts.private or file.facts.size != SEED_BYTES or len(seed) != SEED_BYTES:
-                raise RefusedError(
-                    "audit_key_unsafe",
-                    "invalid protected journal signing key",
-                    path=path,
-                    detail=shown(file.facts),
-                )
+        unsafe = RefusedError("audit_key_unsafe", "invalid protected journal signing key", path=path)
+        signer = signer_in(folder, AUDIT_KEY, path, unsafe)
     finally:
         os.close(folder)
-    signer = Signer(seed)
+    if signer is None:
+        raise RefusedError("audit_key_missing", absent, path=path)
     if signer.public_key.hex() != public_key:
         raise RefusedError(
             "audit_key_differs",

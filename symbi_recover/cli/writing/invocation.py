@@ -45,8 +45,9 @@ from symbi_recover.wire import canonical
 from symbi_recover.write import consent
 from symbi_recover.write.assess import Assessment, Reconciled, reconcile
 from symbi_recover.write.capacity import leftovers
+from symbi_recover.write.effect import held_candidate
 from symbi_recover.write.ledger import Recorder, recorder
-from symbi_recover.write.publish import Recovered, held_candidate, recover
+from symbi_recover.write.publish import Recovered, recover
 
 
 class InvocationWriteCommand(InvocationCommand):
