@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -19,6 +20,7 @@ from symbi_recover.wire.claim import parse
 from tests.read.live import child
 from tests.support.cli import run
 from tests.support.evidence import fingerprint
+from tests.support.mounts import without_root
 from tests.support.writer import cron
 from tests.support.writer.claim import Invocation
 from tests.support.writer.cron_store import cron_project, cron_store
@@ -148,12 +150,21 @@ def test_a_writer_that_was_killed_inside_a_transaction_left_the_state_before_it(
     assert fingerprint(project.state) == before
 
 
-def test_it_works_in_a_folder_that_nobody_may_write_to(project: Project) -> None:
-    invocation = cron_project(project, leave_wal=True)
-    project.state.chmod(0o500)
-    try:
+@pytest.mark.parametrize("leave_wal", [True, False])
+def test_it_works_in_a_folder_that_nobody_may_write_to(leave_wal: bool) -> None:
+    """F-135; not as root, whom no mode keeps from writing. The place is one that every account can reach."""
+    with TemporaryDirectory(prefix="cron-", dir="/tmp") as made:
+        project = make_project(Path(made) / "p")
+        invocation = cron_project(project, leave_wal=leave_wal)
         assert look(project).occurrence(UUID(invocation.id)) is not None
-    finally:
+        project.state.chmod(0o500)
+
+        def again() -> bool:
+            with pytest.raises(PermissionError):
+                (project.state / "new").touch()
+            return look(project).occurrence(UUID(invocation.id)) is not None
+
+        assert without_root(Path(made), again)
         project.state.chmod(0o700)
 
 

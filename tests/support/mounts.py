@@ -1,4 +1,4 @@
-"""Real mounts for a block of code, in a child with a mount namespace of its own: whatever happens, they end with it."""
+"""Children for a block of code: with real mounts of their own, which end with them, or without the rights of root."""
 
 import ctypes
 import os
@@ -11,6 +11,7 @@ from typing import TypeVar
 import pytest
 
 T = TypeVar("T")
+NOBODY = 65534
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNS = 0x20000
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
@@ -34,13 +35,11 @@ def mount(kind: str, point: Path, options: str = "", source: str = "none", flags
     checked(f"a mount of type {kind} with {options or 'no options'}", answer)
 
 
-def in_private_mounts(act: Callable[[], T]) -> T:
-    """Run `act` in a child whose mounts nobody else sees, and give what it returns (which must pickle).
+def in_child(act: Callable[[], T]) -> T:
+    """Run `act` in a child of this process, and give what it returns (which must pickle).
 
-    Skips the test where the machine refuses the namespace or a mount; fails it with the child's traceback.
+    Skips the test where `act` raises `NotHereError`; fails it with the child's traceback.
     """
-    if os.geteuid() != 0:
-        pytest.skip("not run: mounting needs root")
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -60,10 +59,44 @@ def in_private_mounts(act: Callable[[], T]) -> T:
     return what  # type: ignore[no-any-return]
 
 
-def _answer(act: Callable[[], T]) -> tuple[str, T | str]:
-    try:
+def in_private_mounts(act: Callable[[], T]) -> T:
+    """Run `act` in a child whose mounts nobody else sees, and give what it returns (see `in_child`).
+
+    Skips the test where the machine refuses the namespace or a mount.
+    """
+    if os.geteuid() != 0:
+        pytest.skip("not run: mounting needs root")
+
+    def apart() -> T:
         checked("a mount namespace", _LIBC.unshare(_CLONE_NEWNS))
         checked("private mounts", _LIBC.mount(None, b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None))
+        return act()
+
+    return in_child(apart)
+
+
+def without_root(folder: Path, act: Callable[[], T]) -> T:
+    """Run `act` as an account to which the modes of `folder` mean something, and which owns all in it.
+
+    As root that is a child under another account, which must be able to reach `folder`, and which sees only those modules
+    that are loaded already: call `act` once before. Otherwise it is this process.
+    """
+    if os.geteuid() != 0:
+        return act()
+
+    def lesser() -> T:
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+        return act()
+
+    for path in [folder, *folder.rglob("*")]:
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    return in_child(lesser)
+
+
+def _answer(act: Callable[[], T]) -> tuple[str, T | str]:
+    try:
         return "returned", act()
     except NotHereError as error:
         return "not here", str(error)
