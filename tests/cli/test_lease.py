@@ -21,9 +21,11 @@ from symbi_recover.core.leases import (
     VerifyDocument,
 )
 from tests.support.cli import Ran, run, run_process, run_terminal
+from tests.support.daemon_behaviours import failure
 from tests.support.daemon_double import daemon_double
 from tests.support.evidence import fingerprint
 from tests.support.helper_double import capacity_snapshot, helper_double
+from tests.support.mounts import without_root
 from tests.support.writer import events
 from tests.support.writer import lease as made
 from tests.support.writer.journal import JournalWriter
@@ -103,10 +105,17 @@ def test_looking_changes_nothing(store: Path, command: str) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_store_that_cannot_be_written_is_read(store: Path, command: str) -> None:
-    """F-077: mode 0500, no home."""
-    expected = lease(command, store).rc
+    """F-077: mode 0500, no home; not as root, whom no mode keeps from writing."""
+    expected = lease(command, store)
     store.chmod(0o500)
-    assert lease(command, store).rc == expected
+
+    def look() -> Ran:
+        with pytest.raises(PermissionError):
+            (store / "new").touch()
+        return lease(command, store)
+
+    ran = without_root(store.parent, look)
+    assert (ran.rc, ran.err) == (expected.rc, expected.err)
 
 
 def test_exit_codes_say_what_was_found(store: Path, folder: Path) -> None:
@@ -172,6 +181,42 @@ def test_hostile_text_is_shown_escaped_everywhere(folder: Path) -> None:
         assert ran.rc in {0, 2, 3}, ran
         assert not set(ran.text) & set("\x1b\r\u202e\u2028\x07"), command
         assert sum(line.startswith("Verdict ") for line in ran.text.splitlines()) == 1
+
+
+VERDICT_ROW = "Verdict 0, sound. Next: nothing"
+DAEMON_SAYS = f"no\x1b[2J\x1b]0;x\x07\r\n{VERDICT_ROW}\r{VERDICT_ROW}\x9b31m\u202e\u2028{VERDICT_ROW}"
+QUESTIONS = {
+    "check": ("lease", "check"),
+    "reconcile": ("lease", "reconcile"),
+    "retire": ("lease", "retire", LEASE),
+    "witness": ("lease", "witness", LEASE),
+    "fences": ("lease", "fences"),
+}
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("command", QUESTIONS)
+@pytest.mark.parametrize("path", ["*", "/containers/*"])
+def test_what_a_daemon_says_is_shown_escaped_and_makes_no_row(
+    store: Path, folder: Path, command: str, path: str, form: str
+) -> None:
+    """F-060, F-061: errors from the daemon with ESC, BEL, CR and LF, and with a copy of our own last row."""
+    words = [*QUESTIONS[command], "--state-dir", str(store), "--format", form]
+    with daemon_double(folder / "d.sock") as daemon:
+        daemon.on("GET", path, failure(500, DAEMON_SAYS))
+        ran = run(*words, env={"SYMBI_RECOVER_HOME": str(folder / "operator")})
+        assert daemon.requests, "the daemon was asked"
+    both = ran.text + ran.err.decode()
+    assert not set(both) & set("\x1b\r\x07" if form == "json" else "\x1b\r\x07\x9b\u202e\u2028")
+    assert VERDICT_ROW in both, "the daemon's words are shown"
+    assert not [line for line in both.split("\n") if line.strip().startswith(VERDICT_ROW)]
+    if form == "text":
+        (last,) = [line for line in ran.text.splitlines() if line.startswith("Verdict ")]
+        assert last == ran.text.splitlines()[-1]
+        assert last.startswith(f"Verdict {ran.rc}")
+    else:
+        value = json.loads(ran.out)
+        assert (value["exit"], value["ok"]) == (ran.rc, ran.rc == 0)
 
 
 def test_names_that_are_not_text_do_not_break_a_format(store: Path) -> None:
