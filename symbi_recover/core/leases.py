@@ -48,15 +48,16 @@ class EntryView(Struct, frozen=True, kw_only=True):
 
     name: str
     kind: str
-    mode: str
+    """`unknown` where the system does not say what lies there; what it says of a file is None then."""
+    mode: str | None = None
     """Four octal digits or more."""
-    uid: int
-    links: int
-    size: int
-    mtime_ns: int
-    ctime_ns: int
+    uid: int | None = None
+    links: int | None = None
+    size: int | None = None
+    mtime_ns: int | None = None
+    ctime_ns: int | None = None
     sha256: str | None = None
-    """Of at most 131073 bytes; never of an environment file."""
+    """Of the whole file; None above 131073 bytes, and always for an environment file."""
     lease: str | None = None
     """The lease that its name or, for a left-over, its content names."""
     codes: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from symbi_recover.core.leases import (
     Capacity,
     CapacityReport,
     CheckReport,
+    EntryView,
     Helper,
     LeaseCheck,
     LeaseReport,
@@ -57,11 +58,7 @@ def lease(report: LeaseReport, verdict: Exit, paint: Painter) -> list[str]:
     if report.view is not None:
         lines += _record(report.view)
     if report.entry is not None:
-        entry = report.entry
-        lines.append(
-            f"  bad record: {entry.kind} of uid {entry.uid}, mode {entry.mode}, {counted(entry.links, 'link')}, "
-            f"{counted(entry.size, 'byte')}, sha256 {entry.sha256 or 'not read'}"
-        )
+        lines.append(f"  bad record: {_entry(report.entry)}")
     lines += findings(report.findings, paint, report.state_dir)
     lines += not_checked(report.not_checked, paint)
     return [*lines, "", _last(verdict, report.verdict, report.findings)]
@@ -188,6 +185,13 @@ def helper(one: Helper) -> str:
             return f"none runs{f' ({safe(one.why)})' if one.why else ''}"
         case _:
             return f"not known: {safe(one.why)}"
+
+
+def _entry(entry: EntryView) -> str:
+    if entry.links is None or entry.size is None:
+        return "it cannot be examined"
+    facts = f"{entry.kind} of uid {entry.uid}, mode {entry.mode}, {counted(entry.links, 'link')}"
+    return f"{facts}, {counted(entry.size, 'byte')}, sha256 {entry.sha256 or 'not taken'}"
 
 
 def _record(view: LeaseView) -> list[str]:

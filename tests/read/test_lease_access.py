@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from symbi_recover.core.errors import UnexaminedError
+from symbi_recover.core.leases import StoreReport
 from symbi_recover.read.verify.lease_judge import judge
 from symbi_recover.read.verify.lease_store import read_store
 from tests.read.lease_stores import LEASE, as_root, codes, look
+from tests.support.cli import Ran, run
+from tests.support.mounts import in_private_mounts, mount
 from tests.support.writer import lease as made
 
 
@@ -161,3 +164,69 @@ def test_an_access_list_shows_as_a_group_bit(place: Path) -> None:
         pytest.skip(f"not run: this file system keeps no access lists ({error})")
     assert stat.S_IMODE(record.stat().st_mode) == 0o640
     assert "entry_not_private" in codes(look(place))
+
+
+def dead(point: Path) -> None:
+    """Mount a file system whose server is gone: whatever is asked about it has no answer."""
+    server = os.open("/dev/fuse", os.O_RDWR)
+    mount("fuse", point, f"fd={server},rootmode=40000,user_id=0,group_id=0", "none")
+    os.close(server)
+    with pytest.raises(OSError, match="not connected"):
+        point.stat()
+
+
+def test_a_dead_mount_under_a_foreign_name_hides_nothing(place: Path) -> None:
+    """Section 3: anything else is ignored, whatever its type or mode."""
+    (made.make_state(place, made.record()) / "mnt").mkdir()
+
+    def act() -> StoreReport:
+        dead(place / "mnt")
+        return look_without_times(place)
+
+    report = in_private_mounts(act)
+    assert [view.lease for view in report.records] == [LEASE]
+    assert report.store_blocked is False
+    (entry,) = report.entries
+    assert (entry.name, entry.kind, entry.mode, entry.size) == ("mnt", "unknown", None, None)
+    assert entry.codes == ("entry_unknown",)
+
+
+@pytest.mark.parametrize(
+    "name", [f"{made.lease_uid(3)}.json", ".write-x", "supervisor.sock", "supervisor.lock"]
+)
+def test_a_dead_mount_under_a_name_that_the_helper_opens_is_a_finding_of_its_own(
+    place: Path, name: str
+) -> None:
+    made.make_state(place, made.record())
+    (place / name).unlink(missing_ok=True)
+    (place / name).mkdir()
+
+    def act() -> tuple[StoreReport, Ran]:
+        dead(place / name)
+        return look_without_times(place), run("lease", "inspect", LEASE, "--state-dir", place)
+
+    report, inspected = in_private_mounts(act)
+    assert [view.lease for view in report.records] == [LEASE]
+    assert report.blocked
+    found = [one for one in report.findings if one.code == "entry_unreadable"]
+    assert [one.path for one in found] == [f"{place}/{name}"]
+    assert "not connected" in found[0].message
+    assert report.capacity.reserved.workers == (None if name.endswith(".json") else 1)
+    assert inspected.rc == 3
+
+
+def test_a_snapshot_pool_that_cannot_be_examined_has_no_totals(place: Path) -> None:
+    (made.make_state(place, made.record()) / "staging").mkdir()
+
+    def act() -> StoreReport:
+        dead(place / "staging")
+        return look_without_times(place)
+
+    report = in_private_mounts(act)
+    assert report.store_blocked is False
+    assert codes(report) == {"staging_bad_entry", "tombstone", "origin_absent"}
+    assert report.capacity.staging is None
+
+
+def look_without_times(place: Path) -> StoreReport:
+    return judge(read_store(str(place), now_ns=place.stat().st_mtime_ns))

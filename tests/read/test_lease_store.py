@@ -1,6 +1,7 @@
 """Lease stores: what blocks, what is a tombstone, what else lies there, and that looking changes nothing."""
 
 import errno
+import hashlib
 import os
 import tracemalloc
 from pathlib import Path
@@ -107,6 +108,35 @@ def test_a_bad_record_is_described_with_its_digest(place: Path) -> None:
     assert (entry.mode, entry.links, entry.size, entry.kind) == ("0640", 1, 2, "file")
     assert entry.sha256 == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
     assert entry.codes == ("entry_not_uuid", "entry_not_private")
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("supervisor.sock", 5),
+        ("supervisor.lock", 3),
+        ("admission.conf", SMALL_LIMIT + 5000),
+        ("notes.json", RECORD_LIMIT + 1),
+        ("admission.conf", RECORD_LIMIT + 2),
+        ("notes.json", RECORD_LIMIT + 2),
+        (".write-x", RECORD_LIMIT + 2),
+        ("supervisor.lock", RECORD_LIMIT + 2),
+    ],
+)
+def test_a_bad_file_shows_the_digest_of_the_whole_file_or_says_that_it_has_none(
+    place: Path, name: str, size: int
+) -> None:
+    """Section 14 (3); a digest of the first part would be that of no file."""
+    made.make_state(place)
+    data = bytes(size)
+    put(place / name, data, 0o644)
+    report = look(place)
+    (entry,) = report.entries
+    remarks = [one.why for one in report.not_checked if one.what == f"the SHA-256 of {name}"]
+    if size <= RECORD_LIMIT + 1:
+        assert (entry.sha256, remarks) == (hashlib.sha256(data).hexdigest(), [])
+    else:
+        assert (entry.sha256, remarks) == (None, ["larger than 131073 bytes"])
 
 
 @pytest.mark.parametrize(("count", "blocked"), [(512, False), (513, True)])

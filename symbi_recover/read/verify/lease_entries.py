@@ -15,7 +15,9 @@ from symbi_recover.read.verify.lease_store import (
     ENVIRONMENT_PREFIX,
     KNOWN,
     LOCK,
+    MOST_HASHED,
     SOCKET,
+    STAGING_NAMES,
     SUFFIX,
     WRITE_PREFIX,
     Entry,
@@ -51,6 +53,8 @@ def judge_entry(entry: Entry, snapshot: StoreSnapshot, uid: int) -> list[Finding
         uid: the helper's account.
     """
     where = readable(f"{snapshot.path}/{entry.name}")
+    if entry.unseen is not None:
+        return _unseen(entry, where)
     if is_record(entry):
         return _record(entry, where, uid)
     if is_temporary(entry):
@@ -64,6 +68,16 @@ def judge_entry(entry: Entry, snapshot: StoreSnapshot, uid: int) -> list[Finding
     if entry.name in KNOWN or (entry.name.startswith("vm-") and is_canonical_uuid(entry.name[3:])):
         return []
     return [finding("entry_unknown", described(entry.facts), path=where)]
+
+
+def _unseen(entry: Entry, where: str) -> list[Finding]:
+    """What the helper must open may keep it from starting; anything else it ignores, whatever it is (section 3)."""
+    message = f"it cannot be examined: {entry.unseen}"
+    if is_record(entry) or is_temporary(entry) or entry.name in (LOCK, SOCKET, ADMISSION):
+        code = "entry_unreadable"
+    else:
+        code = "staging_bad_entry" if entry.name in STAGING_NAMES else "entry_unknown"
+    return [finding(code, message, path=where)]
 
 
 def _record(entry: Entry, where: str, uid: int) -> list[Finding]:
@@ -139,6 +153,9 @@ def view_of(entry: Entry, found: list[Finding]) -> EntryView:
     facts = entry.facts
     record = entry.reading.record if entry.reading else None
     lease = record.lease if record else entry.stem if is_canonical_uuid(entry.stem) else None
+    codes = tuple(dict.fromkeys(one.code for one in found))
+    if entry.unseen is not None:
+        return EntryView(name=readable(entry.name), kind=facts.kind, lease=lease, codes=codes)
     return EntryView(
         name=readable(entry.name),
         kind=facts.kind,
@@ -150,5 +167,14 @@ def view_of(entry: Entry, found: list[Finding]) -> EntryView:
         ctime_ns=facts.ctime_ns,
         sha256=entry.sha256,
         lease=lease,
-        codes=tuple(dict.fromkeys(one.code for one in found)),
+        codes=codes,
     )
+
+
+def why_no_digest(entry: Entry) -> str | None:
+    """Why a regular file that must be described has no digest; None if it has one, or must not have one."""
+    if entry.sha256 is not None or entry.facts.kind != "file" or entry.name.startswith(ENVIRONMENT_PREFIX):
+        return None
+    if entry.unread is not None or entry.unstable:
+        return entry.unread or "changed while being read"
+    return f"larger than {MOST_HASHED} bytes"

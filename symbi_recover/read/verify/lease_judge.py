@@ -38,8 +38,8 @@ from symbi_recover.core.leases import (
 )
 from symbi_recover.read.evidence.locate import readable
 from symbi_recover.read.verify import capacity
-from symbi_recover.read.verify.lease_entries import YOUNG_NS, is_record, judge_entry, view_of
-from symbi_recover.read.verify.lease_store import ADMISSION, LOCK, SOCKET, Entry, StoreSnapshot
+from symbi_recover.read.verify.lease_entries import YOUNG_NS, is_record, judge_entry, view_of, why_no_digest
+from symbi_recover.read.verify.lease_store import ADMISSION, LOCK, SOCKET, STAGING_NAMES, Entry, StoreSnapshot
 from symbi_recover.read.verify.staging import PoolVerdict, judge_staging
 
 _SECOND = 1_000_000_000
@@ -73,6 +73,7 @@ def judge(
     views: list[LeaseView] = []
     entries: list[EntryView] = []
     bad = 0
+    undigested: list[NotChecked] = []
     for entry in snapshot.entries:
         found = judge_entry(entry, snapshot, uid)
         refused = any(one.code in BLOCKING | UNEXAMINED for one in found)
@@ -85,6 +86,9 @@ def judge(
             bad += is_record(entry)
             if found:
                 entries.append(view_of(entry, found))
+            why = why_no_digest(entry) if refused else None
+            if why is not None:
+                undigested.append(NotChecked(f"the SHA-256 of {readable(entry.name)}", why))
         findings += found
     findings += _across(snapshot, views)
     pool = _staging(snapshot, views, uid)
@@ -107,7 +111,7 @@ def judge(
         capacity=charges,
         unsupervised=tuple(view.lease for view in views) if absent else (),
         findings=tuple(findings),
-        not_checked=_not_checked(snapshot, views, origins),
+        not_checked=(*_not_checked(snapshot, views, origins), *undigested),
     )
 
 
@@ -119,11 +123,11 @@ def one_lease(report: StoreReport, lease: str) -> LeaseReport | None:
         return None
     wanted = f"{report.state_dir}/{lease}.json"
     found = view.findings if view else tuple(one for one in report.findings if one.path == wanted)
-    others = [one for one in refusing(report) if one not in found] if report.store_blocked else []
+    others = [one for one in refusing(report) if one not in found] if report.blocked else []
     return LeaseReport(
         state_dir=report.state_dir,
         lease=lease,
-        verdict="blocked" if report.store_blocked else verdict_of(list(found)),
+        verdict="blocked" if report.store_blocked else verdict_of([*others, *found]),
         store_blocked=report.store_blocked,
         helper=report.helper,
         view=view,
@@ -284,6 +288,8 @@ def _across(snapshot: StoreSnapshot, views: list[LeaseView]) -> list[Finding]:
 def _staging(snapshot: StoreSnapshot, views: list[LeaseView], uid: int) -> PoolVerdict:
     if snapshot.folder is None:
         return PoolVerdict(capacity=None, error="there is no directory", findings=())
+    if any(entry.unseen is not None and entry.name in STAGING_NAMES for entry in snapshot.entries):
+        return PoolVerdict(capacity=None, error="it cannot be examined", findings=())
     named: dict[str, list[str]] = {}
     for view in views:
         for snapshot_id in view.record.staging:

@@ -4,7 +4,8 @@
 
 1. resolve the folders above the state directory, and open the directory itself without following a link;
 2. ask the kernel's list of locks whether a helper holds `supervisor.lock`;
-3. look at every entry; open only regular files that the format knows, and never an environment file;
+3. look at every entry; open only regular files that the format knows, and never an environment file; one that the
+   system says nothing about hides no other;
 4. read records beside a running helper: one that was replaced is opened again, up to three times;
 5. gather the snapshot pool, and what /proc and the cgroups say of VM and delegated workers.
 
@@ -31,7 +32,14 @@ from symbi_recover.read.evidence.clock import StartTime, process_time
 from symbi_recover.read.evidence.kernel import PROC, CannotKnow
 from symbi_recover.read.evidence.locate import lstat_at, readable
 from symbi_recover.read.evidence.locks import LockAnswer, LockState, ask_lock
-from symbi_recover.read.evidence.opener import FOLDER_FLAGS, FileFacts, OpenedFile, examining, facts_of
+from symbi_recover.read.evidence.opener import (
+    FOLDER_FLAGS,
+    FileFacts,
+    OpenedFile,
+    examining,
+    facts_of,
+    system_text,
+)
 from symbi_recover.read.evidence.processes import Executable, Observation, namespace_of, observe
 from symbi_recover.read.verify.lease import HostFacts, look_at_worker
 from symbi_recover.read.verify.staging import Pool, list_names, read_staging
@@ -43,10 +51,16 @@ ADMISSION = "admission.conf"
 WRITE_PREFIX = ".write-"
 ENVIRONMENT_PREFIX = ".environment-"
 SUFFIX = ".json"
-KNOWN = frozenset({LOCK, SOCKET, ADMISSION, "staging.lock", "staging.conf", "staging", "jails"})
+STAGING_NAMES = frozenset({"staging.lock", "staging.conf", "staging"})
+KNOWN = STAGING_NAMES | {LOCK, SOCKET, ADMISSION, "jails"}
 _MOST_ENTRIES = 20_000
 _MOST_READ = 2 * MOST_RECORDS
 _TRIES = 3
+MOST_HASHED = RECORD_LIMIT + 1
+"""Bytes of a file that is given a digest; a larger one has none, rather than that of a part."""
+_UNSEEN = FileFacts(
+    kind="unknown", mode=0, uid=-1, gid=-1, links=0, size=0, device=0, inode=0, mtime_ns=0, ctime_ns=0
+)
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -55,9 +69,13 @@ class Entry(Struct, frozen=True, kw_only=True):
     name: str
     """As the system gives it; bytes that are no UTF-8 are surrogates."""
     facts: FileFacts
+    """Of kind `unknown`, and without any meaning besides, where `unseen` is set."""
+    unseen: str | None = None
+    """Why the system does not say what lies there: for instance a mount whose server has died."""
     data: bytes | None = None
-    """Content of records, left-overs of records and `admission.conf`; at most one byte above its limit."""
+    """Content of records, left-overs of records and `admission.conf`; at most one byte above a record's limit."""
     sha256: str | None = None
+    """Of the whole file; None for one that is too large, or was not read."""
     reading: RecordReading | None = None
     """Of a record whose name is canonical, or of a left-over whose content says its lease."""
     unread: str | None = None
@@ -161,6 +179,8 @@ def _faulty(path: str, now_ns: int, code: str, message: str) -> StoreSnapshot:
 
 
 def _gather(path: str, folder: int, now_ns: int, *, ours: bool, proc: str, cgroup_root: str) -> StoreSnapshot:
+    # A directory may be listed and not searched: then nothing in it can be told from absence.
+    os.stat(".", dir_fd=folder)
     helper = Helper(state="ours", pid=os.getpid()) if ours else _helper(folder, proc)
     names, truncated = list_names(folder, _MOST_ENTRIES)
     entries: list[Entry] = []
@@ -195,30 +215,30 @@ def _gather(path: str, folder: int, now_ns: int, *, ours: bool, proc: str, cgrou
 
 
 def _entry(name: str, folder: int, *, read: bool) -> Entry | None:
-    """Look at one entry; None if it is gone by now.
-
-    Raises:
-        OSError: the directory may be listed and not searched, so nothing in it can be told from absence.
-    """
-    facts = _facts(name, folder)
+    """Look at one entry; None if it is gone by now."""
+    try:
+        facts = _facts(name, folder)
+    except OSError as error:
+        return Entry(name=name, facts=_UNSEEN, unseen=system_text(error))
     if facts is None:
         return None
     entry = Entry(name=name, facts=facts)
     if facts.kind != "file" or not entry.decodable or name.startswith(ENVIRONMENT_PREFIX):
         return entry
-    if name.endswith(SUFFIX) or name.startswith(WRITE_PREFIX):
-        limit = RECORD_LIMIT
-    elif name == ADMISSION:
-        limit = SMALL_LIMIT
-    else:
+    record = name.endswith(SUFFIX) or name.startswith(WRITE_PREFIX)
+    if not record and name not in (LOCK, SOCKET, ADMISSION):
         return entry
-    if not read:
+    if record and not read:
         return Entry(name=name, facts=facts, unread="there are too many records")
-    return _content(name, folder, facts, limit)
+    return _content(name, folder, facts, RECORD_LIMIT if record else SMALL_LIMIT)
 
 
 def _facts(name: str, folder: int) -> FileFacts | None:
-    """What lies under a name; None for nothing, any other trouble raises."""
+    """What lies under a name; None for nothing.
+
+    Raises:
+        OSError: something lies there, and the system does not say what.
+    """
     try:
         return facts_of(os.stat(name, dir_fd=folder, follow_symlinks=False))
     except FileNotFoundError:
@@ -231,13 +251,15 @@ def _content(name: str, folder: int, facts: FileFacts, limit: int) -> Entry | No
         try:
             with OpenedFile.open(name, folder=folder) as file:
                 facts = file.facts
-                data = file.read(limit) if facts.kind == "file" and facts.links else b""
+                # Small enough for a digest of the whole, or else no more than shows that it is too large.
+                most = RECORD_LIMIT if facts.size <= MOST_HASHED else limit
+                data = file.read(most) if facts.kind == "file" and facts.links else b""
                 if facts.kind == "file" and facts.links and file.unchanged() and _still_named(file):
                     return Entry(
                         name=name,
                         facts=facts,
                         data=data,
-                        sha256=hashlib.sha256(data).hexdigest(),
+                        sha256=hashlib.sha256(data).hexdigest() if len(data) == facts.size else None,
                         reading=_reading(name, data),
                     )
         except UnexaminedError as error:
@@ -271,8 +293,11 @@ def _workers(entries: list[Entry], path: str, facts: HostFacts) -> dict[str, Wor
 
 def _helper(folder: int, proc: str) -> Helper:
     """Whether a helper holds the lock; the file is opened read-only and the lock never taken."""
-    facts = _facts(LOCK, folder)
-    if facts is None and _facts(SOCKET, folder) is not None:
+    try:
+        facts, socket = _facts(LOCK, folder), _facts(SOCKET, folder)
+    except OSError as error:
+        return Helper(state="unknown", why=f"the lock file or the socket: {system_text(error)}")
+    if facts is None and socket is not None:
         return Helper(state="unknown", why="the lock file is missing, though a socket is there")
     if facts is None or facts.kind != "file":
         return Helper(state="absent", why="there is no lock file")
