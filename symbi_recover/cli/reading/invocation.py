@@ -18,6 +18,7 @@ from symbi_recover.read import documents
 from symbi_recover.read.evidence.store import InvocationStore, resolve_project
 from symbi_recover.read.invocation import Evidence, conclude, examine
 from symbi_recover.read.publication import FileInspection, inspect_file, read_publication_id
+from symbi_recover.read.trust import Trusted
 from symbi_recover.read.verify.claim import check_scope, read_id
 from symbi_recover.render import failure, text
 from symbi_recover.render import invocation as render
@@ -39,10 +40,29 @@ class Target(Struct, frozen=True):
     """The invocation that a command is about, and whose keys it was told to trust; the next command is about the same."""
 
     project: str
+    """Real path."""
     scope: str
+    """As it was given, not checked."""
     invocation: UUID
+    trusted: Trusted | None
     keys: str
     """From `key_words`."""
+
+    @classmethod
+    def of(
+        cls, project: str, scope: str, invocation: str, public_key: str | None, trust: str | None
+    ) -> "Target":
+        """What the options of those names say.
+
+        Raises:
+            UnexaminedError: `project_missing`.
+            RefusedError: `invocation_id_invalid`, or one of `trusted_keys`.
+            MisuseError: the trust file cannot be used.
+        """
+        root = resolve_project(project)
+        wanted = read_id(invocation)
+        trusted = trusted_keys(public_key, trust, root)
+        return cls(root, scope, wanted, trusted, key_words(public_key, trust))
 
     def command(self, name: str, *more: str) -> str:
         """A command line of the `invocation` group, ready to be typed, and harmless on a screen as it is."""
@@ -100,14 +120,12 @@ def inspect_command(
 ) -> Exit:
     """Run `invocation inspect`."""
     chosen = environment.format(chosen_format)
-    root = resolve_project(project)
-    wanted = read_id(invocation)
+    target = Target.of(project, scope, invocation, public_key, trust)
     check_scope(scope)
-    trusted = trusted_keys(public_key, trust, root)
-    with InvocationStore(root) as store:
-        evidence = examine(store, scope, wanted, trusted=trusted)
+    with InvocationStore(target.project) as store:
+        evidence = examine(store, scope, target.invocation, trusted=target.trusted)
         inspection = conclude(store, evidence)
-    schedule, scheduled = _schedule(root, inspection)
+    schedule, scheduled = _schedule(target.project, inspection)
     verdict = Exit.ATTENTION if inspection.status is Status.UNRESOLVED else Exit.OK
     if chosen == "json":
         note_remarks(environment, (*inspection.findings, *scheduled))
@@ -119,7 +137,6 @@ def inspect_command(
     if inspection.status is Status.RECONCILED:
         lines += ["", environment.paint("strong", "The journal itself, which no assessment changes")]
     lines += ["", *text.journal(_report(evidence, inspection), _standing(inspection), environment.paint)]
-    target = Target(root, scope, wanted, key_words(public_key, trust))
     word = "needs reconciliation" if verdict is Exit.ATTENTION else inspection.status.value
     last = f"Verdict {int(verdict)}, {word}. Next: {_next(target, inspection)}"
     return environment.deliver(verdict, [*lines, "", last])
@@ -203,20 +220,17 @@ def file_inspect_command(
 ) -> Exit:
     """Run `invocation file-inspect`."""
     chosen = environment.format(chosen_format)
-    root = resolve_project(project)
-    wanted = read_id(invocation)
+    target = Target.of(project, scope, invocation, public_key, trust)
     wanted_file = read_publication_id(publication)
     check_scope(scope)
-    trusted = trusted_keys(public_key, trust, root)
-    with InvocationStore(root) as store:
-        inspection = inspect_file(store, scope, wanted, wanted_file, trusted=trusted)
+    with InvocationStore(target.project) as store:
+        inspection = inspect_file(store, scope, target.invocation, wanted_file, trusted=target.trusted)
     if inspection.failure is not None:
         return _failed(environment, inspection, inspection.failure)
     verdict = Exit.OK if inspection.printed_state is PublicationState.PUBLISHED else Exit.ATTENTION
     if chosen == "json":
         note_remarks(environment, (*inspection.evidence.findings, *inspection.findings))
         return environment.deliver(verdict, documents.file_document(inspection))
-    target = Target(root, scope, wanted, key_words(public_key, trust))
     lines = render.publication(
         inspection.publication, inspection.receipt, _file_next(target, inspection), environment.paint
     )

@@ -20,7 +20,6 @@ from symbi_recover.cli.reading.invocation import (
     project_option,
     trust_options,
 )
-from symbi_recover.cli.reading.trusting import key_words, trusted_keys
 from symbi_recover.core.acts import ReconciledInvocation, RecoveredPublication
 from symbi_recover.core.claims import SCHEDULER_SCOPE, Review
 from symbi_recover.core.errors import RecoverError
@@ -30,11 +29,10 @@ from symbi_recover.core.scalars import UUID
 from symbi_recover.core.words import counted, noun_for
 from symbi_recover.read import documents, proposal
 from symbi_recover.read.evidence.locate import resolution_name
-from symbi_recover.read.evidence.store import InvocationStore, resolve_project
+from symbi_recover.read.evidence.store import InvocationStore
 from symbi_recover.read.invocation import inspect_invocation
 from symbi_recover.read.publication import inspect_file, read_publication_id
-from symbi_recover.read.trust import Trusted
-from symbi_recover.read.verify.claim import check_scope, read_id
+from symbi_recover.read.verify.claim import check_scope
 from symbi_recover.read.verify.receipt import check_review
 from symbi_recover.render import failure
 from symbi_recover.render import invocation as render
@@ -88,25 +86,22 @@ def reconcile_command(
 ) -> Exit:
     """Run `invocation reconcile`."""
     chosen = environment.format(chosen_format)
-    root = resolve_project(project)
-    wanted = read_id(invocation)
+    target = Target.of(project, scope, invocation, public_key, trust)
     consent.check_cron_option(cron_store, scope, SCHEDULER_SCOPE)
     review = consent.read_review(review_path)
-    trusted = trusted_keys(public_key, trust, root)
     try:
         check_review(review)
     except RecoverError as error:
         more = [option("--review", review_path)]
         more += [] if cron_store is None else [option("--cron-store", cron_store)]
-        again = Target(root, scope, wanted, key_words(public_key, trust)).command("reconcile", *more)
-        plan = _reconcile_plan(root, scope, wanted, review, trusted, again)
+        plan = _reconcile_plan(target, review, target.command("reconcile", *more))
         environment.output.note("\n".join([*failure.lines(error, PREFIX), *render_plan.lines(plan)]))
         return Exit.REFUSED
     check_scope(scope)
     record = recorder(operator_home(), environment.clock, wanted=not no_ledger)
-    asked = Assessment(scope=scope, id=wanted, review=review, cron_store=cron_store)
-    with InvocationStore(root) as store:
-        done = reconcile(store, asked, clock=environment.clock, record=record, trusted=trusted)
+    asked = Assessment(scope=scope, id=target.invocation, review=review, cron_store=cron_store)
+    with InvocationStore(target.project) as store:
+        done = reconcile(store, asked, clock=environment.clock, record=record, trusted=target.trusted)
         _note_reconciled(environment, store, done, record)
         for text in done.given_up:
             environment.output.note(f"warning: {safe(text)} (publication_would_be_lost)")
@@ -125,14 +120,12 @@ def _reconciled_document(done: Reconciled, scope: str) -> ReconciledInvocation:
     return ReconciledInvocation(resolution=done.resolution, cron_history_updated=updated)
 
 
-def _reconcile_plan(
-    root: str, scope: str, wanted: UUID, review: Review, trusted: Trusted | None, again: str
-) -> Plan:
+def _reconcile_plan(target: Target, review: Review, again: str) -> Plan:
     """What the review still lacks, and what it would do; read without a lock."""
-    subject = {"project": root, "scope": scope, "id": str(wanted)}
+    subject = {"project": target.project, "scope": target.scope, "id": str(target.invocation)}
     try:
-        with InvocationStore(root) as store:
-            inspection = inspect_invocation(store, scope, wanted, trusted=trusted)
+        with InvocationStore(target.project) as store:
+            inspection = inspect_invocation(store, target.scope, target.invocation, trusted=target.trusted)
             return proposal.reconciliation(store, inspection, review, again)
     except RecoverError as error:
         return proposal.without_evidence("invocation reconcile", subject, error, "the review is not complete")
@@ -196,25 +189,22 @@ def file_recover_command(
 ) -> Exit:
     """Run `invocation file-recover`."""
     chosen = environment.format(chosen_format)
-    root = resolve_project(project)
-    wanted = read_id(invocation)
+    target = Target.of(project, scope, invocation, public_key, trust)
     wanted_file = read_publication_id(publication)
     check_scope(scope)
-    trusted = trusted_keys(public_key, trust, root)
     if snapshot_hash is None:
-        target = Target(root, scope, wanted, key_words(public_key, trust))
-        plan = _recover_plan(target, wanted_file, trusted)
+        plan = _recover_plan(target, wanted_file)
         shown = canonical.pretty(plan) if chosen == "json" else render_plan.lines(plan)
         return environment.deliver(Exit.ATTENTION, shown)
     record = recorder(operator_home(), environment.clock, wanted=not no_ledger)
-    with InvocationStore(root) as store:
+    with InvocationStore(target.project) as store:
         done = recover(
             store,
-            (scope, wanted, wanted_file),
+            (scope, target.invocation, wanted_file),
             snapshot_hash,
             clock=environment.clock,
             record=record,
-            trusted=trusted,
+            trusted=target.trusted,
         )
         _note_summary(environment, store, _WORDS[done.how], record, confirmed=done.confirmed)
     if chosen == "json":
@@ -236,9 +226,9 @@ def _recovered_document(done: Recovered) -> dict[str, Any]:
     return document | {"recovery": documents.receipt_members(done.payload)}
 
 
-def _recover_plan(target: Target, publication: UUID, trusted: Trusted | None) -> Plan:
+def _recover_plan(target: Target, publication: UUID) -> Plan:
     with InvocationStore(target.project) as store:
-        inspection = inspect_file(store, target.scope, target.invocation, publication, trusted=trusted)
+        inspection = inspect_file(store, target.scope, target.invocation, publication, trusted=target.trusted)
         held = held_candidate(inspection.publication.intent)
         more = (f"--publication {publication}", f"--snapshot-hash {inspection.evidence.snapshot_hash}")
         return proposal.recovery(

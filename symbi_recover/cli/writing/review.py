@@ -17,14 +17,13 @@ from symbi_recover.cli.reading.invocation import (
     project_option,
     trust_options,
 )
-from symbi_recover.cli.reading.trusting import key_words, trusted_keys
 from symbi_recover.core.acts import ReviewDraft
 from symbi_recover.core.claims import Inspection, Outcome, Review
 from symbi_recover.core.errors import MisuseError
 from symbi_recover.core.exits import Exit
 from symbi_recover.read import proposal
 from symbi_recover.read.evidence.locate import readable
-from symbi_recover.read.evidence.store import InvocationStore, resolve_project
+from symbi_recover.read.evidence.store import InvocationStore
 from symbi_recover.read.invocation import inspect_invocation
 from symbi_recover.read.verify.claim import check_scope
 from symbi_recover.render import words
@@ -86,20 +85,18 @@ def draft_review_command(
             "--id takes a UUID in lower case with hyphens",
             hint=spelling_hint(invocation),
         )
-    root = resolve_project(project)
+    target = Target.of(project, scope, invocation, public_key, trust)
     check_scope(scope)
-    trusted = trusted_keys(public_key, trust, root)
-    with InvocationStore(root) as store:
-        inspection = inspect_invocation(store, scope, wanted, trusted=trusted)
+    with InvocationStore(target.project) as store:
+        inspection = inspect_invocation(store, scope, target.invocation, trusted=target.trusted)
     review = draft.draft(inspection, outcome, rationale, files)
-    path = output or f"review-{wanted}.json"
+    path = output or f"review-{invocation}.json"
     effects = _effects(inspection)
     beside = f"{path.removesuffix('.json')}.effects.txt" if effects else None
     written = [(path, draft.text(review))]
     if beside is not None:
         written.insert(0, (beside, "".join(f"{line}\n" for line in effects).encode()))
     made = draft.write_new(written)
-    target = Target(root, scope, wanted, key_words(public_key, trust))
     following = target.command("reconcile", option("--review", path))
     missing = _missing(review)
     warnings = proposal.publication_warnings(inspection.recovery)
