@@ -143,6 +143,33 @@ def test_the_jails_cgroup_decides_over_the_number(sleeper: Sleeper, tmp_path: Pa
     assert verdict(value, tmp_path, cgroup_root=str(root)) == "vm_stray"
 
 
+@pytest.mark.parametrize(("populated", "expected"), [(1, "cgroup_populated"), (0, None), (None, None)])
+@pytest.mark.parametrize("unseen", ["vm_unknown_namespace", "worker_unknown"])
+def test_the_jails_cgroup_is_looked_at_where_the_process_cannot_be_seen(
+    sleeper: Sleeper,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    unseen: str,
+    populated: int | None,
+    expected: str | None,
+) -> None:
+    """A process that merely cannot be seen is never said to be gone."""
+    group(tmp_path, "symbivmm.slice", None)
+    if populated is not None:
+        group(tmp_path, f"symbivmm.slice/{LEASE}", populated)
+    hidden = CannotKnow(Why.DENIED, "hidden from here")
+    facts: dict[str, Any] = {"cgroup_root": str(tmp_path)}
+    if unseen == "worker_unknown":
+        monkeypatch.setattr("symbi_recover.read.verify.lease.observe", lambda *_, **__: hidden)
+    else:
+        facts["same_pid_namespace"] = hidden
+    view = look(vm(sleeper, jail=JAIL), tmp_path, **facts)
+    assert view is not None
+    assert view.verdict == (expected or unseen)
+    assert "hidden from here" in view.detail
+    assert {1: "has processes", 0: "no processes", None: "No such file"}[populated] in view.detail
+
+
 def test_a_jailed_process_needs_its_account_and_group(sleeper: Sleeper, tmp_path: Path) -> None:
     group(tmp_path, f"symbivmm.slice/{LEASE}", 1)
     view = look(vm(sleeper, jail=JAIL), tmp_path, cgroup_root=str(tmp_path))

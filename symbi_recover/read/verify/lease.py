@@ -1,7 +1,7 @@
 """Whether the worker of a lease lives: VM and delegated phases checked through /proc and the cgroups (leases.md 15).
 
 For `vm_created`, in order: the boot, the PID namespace, the process by number and start time, and on a managed host
-the cgroup, which decides over the number. For the delegated phases: the boot, the cgroup's identity, and whether it
+the cgroup, which decides over the number, also where that cannot be looked up. For the delegated phases: the boot, the cgroup's identity, and whether it
 has processes. Containers are the daemon's to answer about; `vm_creating` without a jail names nothing to look for.
 
 No signal is sent, nothing is written, and what cannot be seen is `worker_unknown`, never "gone".
@@ -88,16 +88,28 @@ def _vm(record: LeaseRecord, state: VmCreated, directory: str, host: HostFacts) 
             if isinstance(why, CannotKnow)
             else "the helper counts processes in another PID namespace"
         )
-        return WorkerView(verdict="vm_unknown_namespace", detail=detail)
-    view = _process(record, state, directory, host)
-    if record.jail is None:
+        view = WorkerView(verdict="vm_unknown_namespace", detail=detail)
+    else:
+        view = _process(record, state, directory, host)
+    return view if record.jail is None else _by_cgroup(view, _populated(_jail_path(record, host)))
+
+
+def _by_cgroup(view: WorkerView, populated: bool | CannotKnow) -> WorkerView:
+    """On a managed host the cgroup decides; a process that could not be seen is not one that is gone."""
+    unseen = view.verdict in ("vm_unknown_namespace", "worker_unknown")
+    if populated is True:
+        if unseen:
+            return WorkerView(verdict="cgroup_populated", detail=f"it has processes; {view.detail}")
+        if view.verdict not in ("vm_alive", "vm_uncorroborated"):
+            return WorkerView(verdict="vm_stray", detail=f"{view.detail}; its cgroup has processes")
         return view
-    populated = _populated(_jail_path(record, host))
+    if unseen:
+        # From another namespace the cgroup may be hidden as well, so that not even a missing one shows anything.
+        cgroup = populated.detail if isinstance(populated, CannotKnow) else "its cgroup has no processes"
+        return WorkerView(verdict=view.verdict, detail=f"{view.detail}; {cgroup}")
     if isinstance(populated, CannotKnow) and populated.why is not Why.MISSING:
         return _unknown(populated)
-    if populated is True and view.verdict not in ("vm_alive", "vm_uncorroborated"):
-        return WorkerView(verdict="vm_stray", detail=f"{view.detail}; its cgroup has processes")
-    if populated is not True and view.verdict == "vm_alive":
+    if view.verdict == "vm_alive":
         return WorkerView(
             verdict="vm_uncorroborated", detail=f"{view.detail}, but its cgroup is empty or gone"
         )
