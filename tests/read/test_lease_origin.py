@@ -1,5 +1,7 @@
 """A lease's origin against the signed journal: verified, contradicted, or not checked, each with its reason."""
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +164,73 @@ def test_of_two_copies_a_good_one_suffices(tmp_path: Path) -> None:
     lay(tmp_path / "a", journal(seed=OTHER_SEED))
     lay(tmp_path / "b", journal())
     assert view(tmp_path, root=tmp_path).verdict == "origin_verified"
+
+
+def test_a_copy_without_a_trusted_key_does_not_end_the_search(tmp_path: Path) -> None:
+    first = lay(tmp_path / "a", journal())
+    second = lay(tmp_path / "b", journal())
+
+    def seen(*trusted: Path) -> OriginView:
+        projects = [str(tmp_path / "a"), str(tmp_path / "b")]
+        return OriginSearch(projects, [], lambda path: [KEY] * (Path(path) in trusted)).view(origin())
+
+    assert (seen(second).verdict, seen(second).journal) == ("origin_verified", str(second))
+    assert (seen().verdict, seen().journal) == ("origin_unverified", str(first))
+    assert "no key is trusted" in seen().detail
+
+
+def denying(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the system answers to an account without rights to a folder."""
+    real = {"scandir": os.scandir, "stat": os.stat}
+
+    def denied(name: str) -> Any:
+        def call(path: Any, *rest: Any, **more: Any) -> Any:
+            if str(path).removesuffix("/.") == str(folder):
+                raise PermissionError(errno.EACCES, "Permission denied")
+            return real[name](path, *rest, **more)
+
+        return call
+
+    for name in real:
+        monkeypatch.setattr(os, name, denied(name))
+
+
+def test_what_could_not_be_searched_is_named_where_nothing_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "a" / "closed"
+    closed.mkdir(parents=True)
+    denying(closed, monkeypatch)
+    seen = view(tmp_path, root=tmp_path)
+    assert seen.verdict == "origin_unverified"
+    assert f"not searched: {closed} (Permission denied)" in seen.detail
+    lay(tmp_path / "b", journal())
+    assert view(tmp_path, root=tmp_path).verdict == "origin_verified"
+
+
+def test_journals_of_a_project_that_may_not_be_searched_are_not_said_to_be_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = lay(tmp_path, journal()).parent
+    denying(folder, monkeypatch)
+    assert f"not searched: {folder} (Permission denied)" in view(tmp_path).detail
+
+
+def test_a_root_that_is_not_there_or_too_large_was_not_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = tmp_path / "missing"
+    assert f"not searched: {missing} (No such file" in view(tmp_path, root=missing).detail
+    for number in range(20):
+        (tmp_path / f"{number}").mkdir()
+    monkeypatch.setattr("symbi_recover.read.verify.origin._MOST_FOLDERS", 5)
+    detail = view(tmp_path, root=tmp_path).detail
+    assert f"not searched: 16 folders below {tmp_path}" in detail
+
+
+def test_of_many_folders_that_could_not_be_searched_some_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = [str(tmp_path / f"{number}") for number in range(12)]
+    detail = OriginSearch([], missing, lambda _: [KEY]).view(origin()).detail
+    assert "and 4 more" in detail

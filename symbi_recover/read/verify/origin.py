@@ -2,8 +2,9 @@
 
 For each run that leases name, once:
 
-1. look for `.symbiont/governed/<agent>.<run>.jsonl` in the projects given, and below the roots given;
-2. verify every complete record's signature and place with keys that did not come from the lease;
+1. look for `.symbiont/governed/<agent>.<run>.jsonl` in the projects given, and below the roots given; folders that
+   cannot be searched are named where nothing was found;
+2. pass over copies for which no key is trusted, if another has one; verify every complete record's signature and place with keys that did not come from the lease;
 3. compare the verifying key with the one the lease names;
 4. find exactly one start of the dispatch, compare every field, and attach its signed finish if there is one.
 
@@ -33,6 +34,7 @@ from symbi_recover.wire.journal import MAX_JOURNAL, MAX_RECORD
 Keys = Callable[[str], list[bytes]]
 """The trusted keys for a journal's path."""
 _MOST_FOLDERS = 500_000
+_MOST_SHOWN = 8
 _SKIPPED = frozenset({"/proc", "/sys", "/dev"})
 
 
@@ -77,21 +79,21 @@ class OriginSearch:
         self.roots = list(dict.fromkeys(os.path.realpath(path) for path in roots))
         self.keys = keys
         self._folders: list[str] | None = None
+        self._unsearched: list[str] = []
         self._runs: dict[str, _Run | _Refused] = {}
 
     def view(self, origin: Origin) -> OriginView:
         """Compare one origin with the journals that are found for it."""
         paths = self._find(f"{origin.agent_id}.{origin.run_id}.jsonl")
         if not paths:
-            detail = f"no journal of run {origin.run_id} under the folders given"
+            detail = f"no journal of run {origin.run_id} under the folders given{self._not_searched()}"
             return OriginView(verdict="origin_unverified", detail=detail)
         runs: list[_Run] = []
         refused: list[_Refused] = []
         for path in paths:
             keys = self.keys(path)
             if not keys:
-                detail = "a journal was found, and no key is trusted for it"
-                return OriginView(verdict="origin_unverified", detail=detail, journal=readable(path))
+                continue
             run = self._verify(path, UUID(origin.run_id), keys)
             (runs if isinstance(run, _Run) else refused).append(run)  # type: ignore[arg-type]
             if bytes.fromhex(origin.public_key) not in keys:
@@ -99,6 +101,9 @@ class OriginSearch:
                 if isinstance(run, _Refused):
                     detail += f"; the journal does not verify either: {run.reason}"
                 return OriginView(verdict="origin_key_mismatch", detail=detail, journal=readable(path))
+        if not runs and not refused:
+            detail = f"a journal was found, and no key is trusted for it{self._not_searched()}"
+            return OriginView(verdict="origin_unverified", detail=detail, journal=readable(paths[0]))
         if not runs:
             first = refused[0]
             code = "origin_journal_refused" if first.examined else "origin_unverified"
@@ -109,11 +114,28 @@ class OriginSearch:
     def _find(self, name: str) -> list[str]:
         if self._folders is None:
             own = [f"{project}/{SYMBIONT}/{GOVERNED}" for project in self.projects]
-            self._folders = list(
-                dict.fromkeys([*own, *(one for root in self.roots for one in _governed(root))])
-            )
+            below = [one for root in self.roots for one in _governed(root, self._unsearched)]
+            self._folders = [one for one in dict.fromkeys([*own, *below]) if self._may_search(one)]
         paths = [f"{folder}/{name}" for folder in self._folders]
         return [path for path in paths if os.path.lexists(path)]
+
+    def _may_search(self, folder: str) -> bool:
+        """Whether names in a folder can be looked up; one that is not there holds none."""
+        try:
+            os.stat(f"{folder}/.")
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            self._unsearched.append(f"{readable(folder)} ({os.strerror(error.errno or 0)})")
+            return False
+        return True
+
+    def _not_searched(self) -> str:
+        """The end of a sentence, where the search was not whole."""
+        if not self._unsearched:
+            return ""
+        shown, more = self._unsearched[:_MOST_SHOWN], len(self._unsearched) - _MOST_SHOWN
+        return f"; not searched: {', '.join(shown)}{f' and {more} more' if more > 0 else ''}"
 
     def _verify(self, path: str, run_id: UUID, keys: list[bytes]) -> _Run | _Refused:
         if path not in self._runs:
@@ -127,16 +149,24 @@ def origins(records: Iterable[LeaseRecord], search: OriginSearch) -> dict[str, O
     return {one.lease: search.view(one.origin) for one in records if one.origin is not None}
 
 
-def _governed(root: str) -> Iterator[str]:
-    """Every `.symbiont/governed` at and below a root; what cannot be listed is passed over."""
+def _governed(root: str, unsearched: list[str]) -> Iterator[str]:
+    """Every `.symbiont/governed` at and below a root; what cannot be searched is added to a list, with the reason."""
     waiting, seen = [root], 0
-    while waiting and seen < _MOST_FOLDERS:
+    while waiting:
+        if seen >= _MOST_FOLDERS:
+            unsearched.append(
+                f"{counted(len(waiting), 'folder')} below {readable(root)} and what they hold (too many)"
+            )
+            return
         folder = waiting.pop()
         seen += 1
         try:
             with os.scandir(folder) as entries:
                 names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-        except OSError:
+        except OSError as error:
+            # A folder that has gone meanwhile holds nothing; a root that is not there was not searched.
+            if folder == root or not isinstance(error, FileNotFoundError):
+                unsearched.append(f"{readable(folder)} ({os.strerror(error.errno or 0)})")
             continue
         if SYMBIONT in names:
             yield f"{folder.rstrip('/')}/{SYMBIONT}/{GOVERNED}"
