@@ -78,7 +78,7 @@ def read_staging(folder: int, proc: str = PROC) -> Pool:
     )
     limits = None
     if configuration is not None and configuration.kind == "file":
-        data = _bytes("staging.conf", folder)
+        configuration, data = _opened("staging.conf", folder, configuration)
         limits = read_staging_limits(data) if data is not None else None
     entries: list[PoolEntry] = []
     truncated, unreadable = False, None
@@ -111,7 +111,7 @@ def _entry(name: str, pool: int, proc: str) -> PoolEntry:
             reservation_facts = _facts("reservation", inside)
             reservation = held = None
             if reservation_facts is not None and reservation_facts.kind == "file":
-                data = _bytes("reservation", inside)
+                reservation_facts, data = _opened("reservation", inside, reservation_facts)
                 reservation = None if data is None else read_reservation(data, name)
                 held = _held("reservation", inside, proc)
             return PoolEntry(
@@ -143,12 +143,13 @@ def _facts(name: str, folder: int) -> FileFacts | None:
     return None if status is None else facts_of(status)
 
 
-def _bytes(name: str, folder: int) -> bytes | None:
+def _opened(name: str, folder: int, seen: FileFacts) -> tuple[FileFacts, bytes | None]:
+    """The facts and the bytes of one opened file: what was seen before may have been another."""
     try:
         with OpenedFile.open(name, folder=folder) as file:
-            return file.read(SMALL_LIMIT) if file.facts.kind == "file" else None
+            return file.facts, file.read(SMALL_LIMIT) if file.facts.kind == "file" else None
     except UnexaminedError:
-        return None
+        return seen, None
 
 
 def _held(name: str, folder: int, proc: str) -> bool | None:
