@@ -8,6 +8,7 @@ names are made: nothing may replace a file that another process has just created
 
 import os
 import re
+from fnmatch import fnmatchcase
 
 from tests.crash.calls import Call, inside, names
 from tests.crash.run import Trace
@@ -23,13 +24,16 @@ _OPENS = frozenset({"open", "openat", "openat2"})
 _PROC_FD = re.compile(r"/proc/(?:self|\d+)/fd/(\d+)")
 
 
-def assert_durable_order(trace: Trace, final_name: str, *, written: bool = True) -> None:
+def assert_durable_order(
+    trace: Trace, final_name: str, *, written: bool = True, before: str | None = None
+) -> None:
     """Raise AssertionError unless the file `final_name` was published durably before it was announced.
 
     Args:
         trace: a recording of the successful command.
-        final_name: the base name, or the full path, of the published file.
+        final_name: the base name, or the full path, of the published file; or a pattern of it, as a shell has them.
         written: whether the command writes the file itself; False when it only publishes what is there already.
+        before: base name of a file whose removal counts as the announcement; None for the first output.
     """
     calls = [call for call in trace.calls if call.error is None]
     publish = next((i for i, call in enumerate(calls) if _publishes(call, final_name)), None)
@@ -57,9 +61,11 @@ def assert_durable_order(trace: Trace, final_name: str, *, written: bool = True)
     after = next((i for i in synced if i > publish), None)
     if after is None:
         raise AssertionError(f"the directory {directory} is not synced after {calls[publish].text}")
-    announced = _announcement(calls)
+    announced = _announcement(calls) if before is None else _removal(calls, before)
     if announced is None:
-        raise AssertionError("nothing was announced on stdout")
+        raise AssertionError(
+            "nothing was announced on stdout" if before is None else f"{before} was not removed"
+        )
     if announced < after:
         raise AssertionError(f"announced before the directory was synced: {calls[announced].text}")
 
@@ -110,7 +116,7 @@ def _publishes(call: Call, final_name: str) -> bool:
     if call.name not in _RENAMES | _LINKS or not call.paths:
         return False
     target = call.paths[-1]
-    return final_name in (target, target.rsplit("/", 1)[-1])
+    return any(fnmatchcase(name, final_name) for name in (target, target.rsplit("/", 1)[-1]))
 
 
 def _source(calls: list[Call], publish: int) -> str:
@@ -130,6 +136,11 @@ def _writes_to(call: Call) -> str | None:
 
 def _announcement(calls: list[Call]) -> int | None:
     return next((i for i, c in enumerate(calls) if c.name in ("write", "writev") and c.descriptor == 1), None)
+
+
+def _removal(calls: list[Call], name: str) -> int | None:
+    removals = (i for i, c in enumerate(calls) if c.name in ("unlink", "unlinkat") and name in _base_names(c))
+    return next(removals, None)
 
 
 def _touched(call: Call, existed: frozenset[str]) -> list[str]:

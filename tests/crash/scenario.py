@@ -31,7 +31,8 @@ class Scenario(ABC):
     Everything here is called from worker threads, each time with another world; keep no state in the object.
     `success` is the exit code of the undisturbed command. `workers` is how many worlds may be in use at a time: 1 when they share a place, such as a fixed absolute path.
     `publishes` names the files whose order of publication is checked; `published_only` are those of them whose bytes
-    were written and synced by someone else before. `may_be_lost` and `may_exist` are base names that the checks of
+    were written and synced by someone else before. `publishes_before` pairs such a file with one, by base name, that may
+    be removed only once it is durable. `may_be_lost` and `may_exist` are base names that the checks of
     order leave out: files whose loss at a power cut is harmless, and files that are opened whether they exist or not.
     """
 
@@ -40,6 +41,7 @@ class Scenario(ABC):
     workers: int = 2
     publishes: tuple[str, ...] = ()
     published_only: tuple[str, ...] = ()
+    publishes_before: tuple[tuple[str, str], ...] = ()
     may_be_lost: tuple[str, ...] = ()
     may_exist: tuple[str, ...] = ()
     stdin: bytes = b""

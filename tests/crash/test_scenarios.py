@@ -45,6 +45,8 @@ def test_it_announces_only_what_is_durable_and_replaces_nothing(scenario: Scenar
     trace = record_scenario(scenario, tmp_path)
     for name in scenario.publishes:
         assert_durable_order(trace, name, written=name not in scenario.published_only)
+    for name, removed in scenario.publishes_before:
+        assert_durable_order(trace, name, before=removed)
     assert_nothing_unsynced(trace, scenario.may_be_lost)
     assert_no_overwrite(trace, scenario.may_exist)
 

@@ -1,7 +1,8 @@
-"""Kills and faults for `lease reconcile` and `lease retire`, against the daemon double.
+"""Kills and faults for the lease commands that write, against the daemon double.
 
 At every call the store must be one that the helper accepts, a record may be gone only when its container is (reconcile)
 or when a signed intent says why (retire), the container of another lease is there, and the same command ends the work.
+A witness is whole or not there, and what is left of a fence is known by its note to the end.
 """
 
 import hashlib
@@ -17,13 +18,23 @@ import msgspec
 
 from symbi_recover.core.ledger import LEDGER_NAME
 from symbi_recover.core.report import KeyUsed
+from symbi_recover.core.retirement import FENCE_LABEL, NONCE_LABEL, FenceNote
 from symbi_recover.core.witness import DirectoryIdentity, EngineIdentity, RecordIdentity, Witness
 from symbi_recover.read import ledger
-from symbi_recover.read.retirement.notes import FENCES, RECONCILIATIONS, RETIREMENTS, WITNESSES
+from symbi_recover.read.retirement.notes import (
+    FENCES,
+    RECONCILIATIONS,
+    RETIREMENTS,
+    SUFFIX,
+    WITNESSES,
+    decoded,
+    read_own,
+)
 from symbi_recover.read.verify.lease_judge import judge
 from symbi_recover.read.verify.lease_store import read_store
 from symbi_recover.wire.retirement import encode
-from tests.crash.drivers.lease import BORN_NS
+from symbi_recover.write.fence import note_name
+from tests.crash.drivers.lease import BORN_NS, PLANNED
 from tests.crash.harness import Outcome, Scenario, Workspace, file_hashes
 from tests.support.daemon_double import DaemonDouble
 from tests.support.daemon_world import World as Played
@@ -142,6 +153,8 @@ class Reconcile(LeaseScenario):
 
     name = "lease-reconcile"
     leases = (OWNED, GONE)
+    publishes = (f"*/{RECONCILIATIONS}/*{SUFFIX}",)
+    publishes_before = tuple((f"*/{RECONCILIATIONS}/*{SUFFIX}", f"{lease}.json") for lease in (OWNED, GONE))
 
     def furnish(self, made: Made, played: Played, root: Path) -> None:
         container = played.add(f"symbi-{OWNED}", {LABEL: OWNED})
@@ -180,6 +193,8 @@ class Retire(LeaseScenario):
 
     name = "lease-retire"
     leases = (OWNED,)
+    publishes = tuple(f"{OWNED}.000001.{kind}{SUFFIX}" for kind in ("intent", "receipt"))
+    publishes_before = ((f"{OWNED}.000001.intent{SUFFIX}", f"{OWNED}.json"),)
 
     def furnish(self, made: Made, played: Played, root: Path) -> None:
         folder = root / "data" / "containers"
@@ -249,4 +264,91 @@ class Retire(LeaseScenario):
             assert not left, "gone while a fence or a late container stands"
 
 
-SCENARIOS: tuple[Scenario, ...] = (Reconcile(), Retire())
+class Witnessed(LeaseScenario):
+    """`lease witness` of a tombstone: each run adds a file of its own, and none of them is broken."""
+
+    name = "lease-witness"
+    leases = (OWNED,)
+    publishes = (f"*/{WITNESSES}/{OWNED}.*{SUFFIX}",)
+
+    def furnish(self, made: Made, played: Played, root: Path) -> None:
+        (root / "data" / "containers").mkdir(parents=True)
+        played.info["DockerRootDir"] = str(root / "data")
+
+    def command(self, workspace: Workspace) -> Sequence[str]:
+        program = [sys.executable, "-m", "tests.crash.drivers.lease", "lease", "witness"]
+        return [*program, OWNED, "--state-dir", str(made_of(workspace).store), "--format", "json"]
+
+    def witnesses(self, workspace: Workspace) -> list[Witness]:
+        """Every one; it fails for a file that is none."""
+        found = [decoded(own, Witness) for own in read_own(str(made_of(workspace).home), WITNESSES)]
+        assert all(isinstance(one, Witness) for one in found), found
+        return [one for one in found if isinstance(one, Witness)]
+
+    def final_state(self, workspace: Workspace) -> object:
+        made = made_of(workspace)
+        return (
+            self.records(made),
+            self.containers(made),
+            {one.record.lease for one in self.witnesses(workspace)},
+        )
+
+    def evidence(self, workspace: Workspace) -> Mapping[str, str]:
+        made = made_of(workspace)
+        return {**super().evidence(workspace), **file_hashes(made.store.glob("*.json"), workspace.root)}
+
+    def allowed_between(self, workspace: Workspace) -> None:
+        self.sound(made_of(workspace))
+        assert len(self.witnesses(workspace)) <= 1
+
+
+class Fences(LeaseScenario):
+    """`lease fences` where an interrupted retirement left container, image and note.
+
+    The consent is to what is there, so each run is given the hash of a plan of its own.
+    """
+
+    name = "lease-fences"
+    success = 2
+    """One image has a nonce that no note knows, and is left."""
+    leases = (OWNED,)
+
+    def furnish(self, made: Made, played: Played, root: Path) -> None:
+        note = FenceNote(nonce="0" * 32, lease=OWNED, endpoint=made.double.socket_path, at_ns=1)
+        labels = {FENCE_LABEL: OWNED, NONCE_LABEL: note.nonce}
+        played.add(f"symbi-{OWNED}", labels)
+        played.add_image("symbi-recover-fence:0", labels)
+        played.add_image("neighbour:1", {FENCE_LABEL: OWNED, NONCE_LABEL: "1" * 32})
+        (made.home / FENCES).mkdir(mode=0o700)
+        path = made.home / FENCES / note_name(note)
+        path.write_bytes(encode(note))
+        path.chmod(0o600)
+
+    def command(self, workspace: Workspace) -> Sequence[str]:
+        program = [sys.executable, "-m", "tests.crash.drivers.lease", "lease", "fences"]
+        store = str(made_of(workspace).store)
+        return [*program, "--state-dir", store, "--format", "json", "--confirm", PLANNED]
+
+    def left(self, made: Made) -> tuple[list[str], list[str], list[str]]:
+        """Containers, images and notes."""
+        images = sorted(one.tag for one in list(made.double.world.images))
+        return self.containers(made), images, [path.name for path in (made.home / FENCES).glob(f"*{SUFFIX}")]
+
+    def final_state(self, workspace: Workspace) -> object:
+        made = made_of(workspace)
+        return self.records(made), self.left(made)
+
+    def evidence(self, workspace: Workspace) -> Mapping[str, str]:
+        made = made_of(workspace)
+        return {**super().evidence(workspace), **file_hashes(made.store.glob("*.json"), workspace.root)}
+
+    def allowed_between(self, workspace: Workspace) -> None:
+        made = made_of(workspace)
+        self.sound(made)
+        self.ledger(made)
+        containers, images, notes = self.left(made)
+        assert "neighbour:1" in images, "an image with a nonce that no note knows is gone"
+        assert notes or (len(containers), len(images)) == (1, 1), "a fence that no note knows"
+
+
+SCENARIOS: tuple[Scenario, ...] = (Reconcile(), Retire(), Witnessed(), Fences())

@@ -1,4 +1,4 @@
-"""Kills and faults for every command that writes for an operator: reconcile, file-recover, draft-review, key init.
+"""Kills and faults for every command that writes for an operator, but for those of leases.
 
 Each world holds a project below `root`, and the operator's own folder beside it, also below `root`, so that the order
 of calls is judged for the ledger as well. Final states leave out what differs between two honest runs: times, act ids,
@@ -13,9 +13,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
 from symbi_recover.core.ledger import LEDGER_NAME
 from symbi_recover.core.report import KeyUsed
 from symbi_recover.read import ledger
+from symbi_recover.read.trust import FILE_NAME, TrustEntry, dump, load
 from tests.crash.harness import Outcome, Scenario, Workspace, file_hashes
 from tests.support.writer.claim import Invocation, claim_name, open_invocation, review
 from tests.support.writer.cron import TRIGGER
@@ -26,6 +30,8 @@ from tests.support.writer.text import INVOCATION, PUBLICATION, SEED, public_key
 
 PROGRAM = (sys.executable, "-m", "symbi_recover")
 REPOSITORY = Path(__file__).resolve().parents[3]
+
+KEYS = (public_key(SEED), public_key(bytes(range(1, 33))))
 RESOLUTION = f"{claim_name('cli:orga', INVOCATION)}.resolved.json"
 RECOVERY = receipt_name("cli:orga", INVOCATION, PUBLICATION)
 
@@ -372,6 +378,81 @@ class KeyInit(Scenario):
         return [path.name for path in (workspace.root / "a").rglob(".tmp*")]
 
 
+class KeyImport(KeyInit):
+    """`key import` of a key in PEM form."""
+
+    name = "key-import"
+
+    def prepare(self, tmp: Path) -> Workspace:
+        made = super().prepare(tmp)
+        key = Ed25519PrivateKey.from_private_bytes(SEED)
+        put(made.root / "id.pem", key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        return made
+
+    def command(self, workspace: Workspace) -> Sequence[str]:
+        return [*PROGRAM, "key", "import", str(workspace.root / "id.pem")]
+
+    def final_state(self, workspace: Workspace) -> object:
+        key = workspace.root / "a" / "operator" / "operator.key"
+        return super().final_state(workspace), key.exists() and key.read_bytes() == SEED
+
+    def evidence(self, workspace: Workspace) -> Mapping[str, str]:
+        return file_hashes([workspace.root / "id.pem"], workspace.root)
+
+
+class TrustAdd(Scenario):
+    """`trust add` to a list that is there. The list is replaced as a whole, under a lock."""
+
+    name = "trust-add"
+    publishes = (FILE_NAME,)
+    may_exist = (FILE_NAME,)
+    kept, asked = KEYS[:1], KEYS[1]
+    ends = KEYS
+
+    def prepare(self, tmp: Path) -> Workspace:
+        root = tmp / "root"
+        home = root / "operator"
+        home.mkdir(mode=0o700, parents=True)
+        entries = (TrustEntry(public_key=key, added_at="2026-03-04T05:06:07Z") for key in self.kept)
+        put(home / FILE_NAME, dump(tuple(entries)))
+        cwd = tmp / "cwd"
+        cwd.mkdir()
+        return Workspace(root, cwd=cwd, env={"SYMBI_RECOVER_HOME": str(home), "PYTHONPATH": str(REPOSITORY)})
+
+    def command(self, workspace: Workspace) -> Sequence[str]:
+        return [*PROGRAM, "trust", "add", self.asked]
+
+    def pinned(self, workspace: Workspace) -> tuple[str, ...]:
+        """The keys that the list pins; it must be whole."""
+        return tuple(
+            entry.public_key for entry in load(str(workspace.root / "operator" / FILE_NAME), required=True)
+        )
+
+    def final_state(self, workspace: Workspace) -> object:
+        return self.pinned(workspace)
+
+    def evidence(self, workspace: Workspace) -> Mapping[str, str]:
+        return {}
+
+    def allowed_between(self, workspace: Workspace) -> None:
+        """The list as it was, or as it is to be."""
+        assert self.pinned(workspace) in (self.kept, self.ends)
+
+    def leftovers(self, workspace: Workspace) -> Collection[str]:
+        return [path.name for path in (workspace.root / "operator").glob(".*")]
+
+
+class TrustRemove(TrustAdd):
+    """`trust remove` of one of two; a second run finds no such entry."""
+
+    name = "trust-remove"
+    kept, asked = KEYS, KEYS[1]
+    ends = KEYS[:1]
+
+    def command(self, workspace: Workspace) -> Sequence[str]:
+        return [*PROGRAM, "trust", "remove", self.asked]
+
+
 SCENARIOS: tuple[Scenario, ...] = (
     Reconcile(),
     ReconcileSchedule(),
@@ -379,4 +460,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     FileAcknowledge(),
     DraftReview(),
     KeyInit(),
+    KeyImport(),
+    TrustAdd(),
+    TrustRemove(),
 )
