@@ -18,11 +18,11 @@ from msgspec import Struct
 from symbi_recover.core.claims import STORE_FILE_LIMIT, Inspection, Resolution, Snapshot, Status
 from symbi_recover.core.codes import finding
 from symbi_recover.core.errors import RecoverError, RefusedError
-from symbi_recover.core.events import Payload, Started
 from symbi_recover.core.findings import Finding, NotChecked
 from symbi_recover.core.report import KeyUsed, Proven, RecoveryReport
 from symbi_recover.core.scalars import UUID
 from symbi_recover.core.words import counted
+from symbi_recover.read.beginnings import Beginnings, started_exactly
 from symbi_recover.read.evidence.locate import claim_name, lstat_at, resolution_name
 from symbi_recover.read.evidence.locks import LockState
 from symbi_recover.read.evidence.opener import FileFacts, OpenedFile
@@ -42,9 +42,8 @@ from symbi_recover.read.verify.claim import (
 )
 from symbi_recover.read.verify.journal import VerifiedJournal, verify
 from symbi_recover.read.verify.receipt import verify_resolution
-from symbi_recover.wire import canonical, exact
+from symbi_recover.wire import canonical
 from symbi_recover.wire.claim import has_float
-from symbi_recover.wire.journal import MAX_RECORD, envelope
 from symbi_recover.wire.receipt import stored_as_written
 
 JOURNAL_PREFIX = "Journal write failed: "
@@ -164,14 +163,23 @@ def examine(
         if owner_check:
             store.wait_for_writers()
         with store.open_entry(claim_name(scope, invocation_id)) as file:
-            reading = _Reading(store, file, owner_check=owner_check, trusted=trusted)
+            beginnings = Beginnings(store)
+            reading = _Reading(store, file, beginnings, owner_check=owner_check, trusted=trusted)
             return reading.examine(scope, invocation_id)
 
     return _settled(attempt, store.path)
 
 
-def examine_claim(store: InvocationStore, name: str, *, trusted: Trusted | None = None) -> Evidence:
+def examine_claim(
+    store: InvocationStore, name: str, beginnings: Beginnings, *, trusted: Trusted | None = None
+) -> Evidence:
     """As `examine`, for a claim known by its file name: it decides for itself what it is about.
+
+    Args:
+        store: open store of the project.
+        name: file name of the claim.
+        beginnings: of the store's journals, for a claim that lacks a record.
+        trusted: as for `inspect_invocation`.
 
     Raises:
         RecoverError: as `examine`; `claim_misplaced` for a claim that the runtime would look up elsewhere.
@@ -179,7 +187,7 @@ def examine_claim(store: InvocationStore, name: str, *, trusted: Trusted | None 
 
     def attempt() -> Evidence:
         with store.open_entry(name) as file:
-            reading = _Reading(store, file, owner_check=True, trusted=trusted)
+            reading = _Reading(store, file, beginnings, owner_check=True, trusted=trusted)
             return reading.examine(None, None)
 
     return _settled(attempt, f"{store.path}/{name}")
@@ -207,10 +215,17 @@ class _Reading:
     """One attempt at one claim."""
 
     def __init__(
-        self, store: InvocationStore, file: OpenedFile, *, owner_check: bool, trusted: Trusted | None
+        self,
+        store: InvocationStore,
+        file: OpenedFile,
+        beginnings: Beginnings,
+        *,
+        owner_check: bool,
+        trusted: Trusted | None,
     ) -> None:
         self.store = store
         self.file = file
+        self.beginnings = beginnings
         self.owner_check = owner_check
         self.trusted = trusted
         self.findings: list[Finding] = []
@@ -256,12 +271,23 @@ class _Reading:
             return True
         return self.owner_check and (is_held(self.store.ask_owner(self.file)) or self.store.is_busy())
 
-    def _read(self, scope: str | None, invocation_id: UUID | None) -> Evidence:
+    def _judge(self, scope: str | None, invocation_id: UUID | None) -> ClaimFacts:
         path = self.file.path
         data = self.file.read(STORE_FILE_LIMIT)
-        if scope is None or invocation_id is None:
-            scope, invocation_id = self._own_identity(data)
-        facts = judge_claim(data, path, project=self.store.project, scope=scope, invocation_id=invocation_id)
+        try:
+            if scope is None or invocation_id is None:
+                scope, invocation_id = self._own_identity(data)
+            return judge_claim(
+                data, path, project=self.store.project, scope=scope, invocation_id=invocation_id
+            )
+        except RefusedError as error:
+            if error.code == "claim_incomplete":
+                self.beginnings.explain(error, os.path.basename(path), read_claim(data, path).claim)
+            raise
+
+    def _read(self, scope: str | None, invocation_id: UUID | None) -> Evidence:
+        path = self.file.path
+        facts = self._judge(scope, invocation_id)
         key = decode_key(facts.reference, path)
         self._check_key(key)
         if facts.torn:
@@ -326,16 +352,8 @@ class _Reading:
                 raise
             started = verified.started
             if has_float(facts.claim.admission):
-                started = _started_exactly(journal)
+                started = started_exactly(journal)
             check_binding(facts.claim, started, journal.path)
             check_principal(facts.claim, verified.recovery.agent_id, journal.path)
             self.findings.extend(verified.findings)
         return verified
-
-
-def _started_exactly(journal: OpenedFile) -> Started | None:
-    """The start event with numbers as the runtime reads them, which the fast decoder may read differently."""
-    line = b"".join(journal.blocks(0, MAX_RECORD)).split(b"\n", 1)[0] + b"\n"
-    payload, _, _ = envelope(line)
-    event = exact.read(payload, Payload).entry.event
-    return event if isinstance(event, Started) else None

@@ -26,6 +26,7 @@ from symbi_recover.core.claims import (
 from symbi_recover.core.codes import as_finding, finding
 from symbi_recover.core.errors import RecoverError
 from symbi_recover.core.findings import Finding, Severity
+from symbi_recover.read.beginnings import Beginnings
 from symbi_recover.read.entries import Entries, read_entries
 from symbi_recover.read.evidence.locate import journal_name, lstat_at, publication_name, resolution_name
 from symbi_recover.read.evidence.opener import OpenedFile
@@ -69,6 +70,7 @@ class StoreListing:
         self.entries: Entries = read_entries(store)
         self._counts: Counter[str] = Counter()
         self._orphans = Orphans(store, self.entries)
+        self._beginnings = Beginnings(store)
 
     def rows(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[ListedInvocation]:
         """One row for each claim, in the order of file names; `advance` is told of each that is done."""
@@ -93,7 +95,7 @@ class StoreListing:
 
     def _row(self, name: str) -> ListedInvocation:
         try:
-            evidence = examine_claim(self.store, name, trusted=self.trusted)
+            evidence = examine_claim(self.store, name, self._beginnings, trusted=self.trusted)
         except RecoverError as error:
             return self._failed(name, error)
         return self._examined(name, evidence)

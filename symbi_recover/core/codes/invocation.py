@@ -96,8 +96,8 @@ _CLAIM: dict[str, Code] = {
     ),
     "claim_incomplete": refused(
         "The claim lacks its first or its second record.",
-        "The owner was stopped before it had written where its journal lies. Nothing was executed by then, but this claim can never be resolved by the runtime, and its id stays taken.",
-        "Keep it, and start the work under a new id if it is still wanted.",
+        "An owner that is stopped while it writes the claim leaves one like this before it executes anything; so does damage to a claim whose run went on. The claim alone does not tell which. The runtime can never resolve it, and its id stays taken.",
+        "Keep it. Look for a journal of the invocation in `.symbiont/governed`, for an earlier copy of the claim, and in what surrounds the agent for traces of the work; until then it may have been done.",
     ),
     "claim_malformed": refused(
         "A complete line of the claim is not a record.",
