@@ -4,7 +4,7 @@
 command refuses a journal that holds them.
 """
 
-from msgspec import UNSET, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from symbi_recover.core.scalars import U16, U32, U64, UUID, Json, OptionalJson, Timestamp
 from symbi_recover.core.shapes import Lenient, Strict, Variant
@@ -326,3 +326,19 @@ class Payload(Strict, frozen=True, kw_only=True):
     run_id: UUID | UnsetType | None = UNSET
     previous_hash: str
     entry: Entry
+
+
+class Record(Struct, frozen=True, gc=False):
+    """The facts of one record, as the readers hand them on."""
+
+    version: int
+    run_id: str | None
+    """As writers spell it, like `agent_id`: text, since each record's is compared with the one before."""
+    previous_hash: str
+    sequence: int
+    timestamp: str
+    agent_id: str
+    iteration: int
+    event: Event
+    canonical: bool
+    """Whether the payload is written as the runtime's own writer would."""

@@ -3,8 +3,10 @@
 The runtime has one text where we often know more; several of our codes then share it.
 """
 
+from uuid import UUID
+
 from symbi_recover.core.codes import finding
-from symbi_recover.core.errors import RefusedError
+from symbi_recover.core.errors import RefusedError, UnexaminedError
 from symbi_recover.core.findings import Finding
 from symbi_recover.core.report import Proven
 
@@ -64,12 +66,19 @@ class JournalRefusedError(RefusedError):
         self.finding = found
         self.proven: Proven | None = None
         """What holds before the fault, where that is known."""
+        self.run_id: UUID | None = None
+        """The run of the records that hold."""
 
     def become(self, found: Finding) -> "JournalRefusedError":
         """The same refusal, said with more detail."""
         error = JournalRefusedError(found)
-        error.proven = self.proven
+        error.proven, error.run_id = self.proven, self.run_id
         return error
+
+
+def unexamined(error: JournalRefusedError) -> UnexaminedError:
+    """The same, where what the runtime refuses could in truth not be examined."""
+    return UnexaminedError(error.code, error.message, path=error.path, detail=error.finding.message)
 
 
 def refuse(code: str, message: str, **where: object) -> JournalRefusedError:

@@ -2,9 +2,12 @@
 
 from typing import Any
 
+from msgspec import Raw
 from msgspec.structs import asdict
 
 from symbi_recover.core.claims import FileRecovery, Inspection, InvocationList
+from symbi_recover.core.documents import ShownLine
+from symbi_recover.core.shown import ShownRecord
 from symbi_recover.read.publication import FileInspection
 from symbi_recover.read.trust import TrustEntry
 from symbi_recover.wire import canonical
@@ -54,3 +57,21 @@ def list_line(row: object) -> bytes:
 def trust_document(path: str, entries: tuple[TrustEntry, ...]) -> bytes:
     """What `trust list --format json` prints."""
     return canonical.pretty({"schema": "symbi-recover/trust-list.v1", "file": path, "entries": entries})
+
+
+def shown_line(shown: ShownRecord) -> ShownLine:
+    """One line of a journal as `audit show` prints it."""
+    event = shown.event
+    return ShownLine(
+        line=shown.line,
+        start=shown.start,
+        end=shown.end,
+        sha256=shown.sha256,
+        complete=shown.complete,
+        problem=shown.problem,
+        signature_holds=shown.signature_holds,
+        linked=shown.linked,
+        event=None if event is None else type(event).__name__,
+        payload=None if event is None else Raw(shown.payload),
+        text=shown.payload.decode("utf-8", "surrogateescape") if event is None else None,
+    )

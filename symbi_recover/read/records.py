@@ -11,15 +11,14 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from symbi_recover.core.errors import MisuseError, RefusedError
-from symbi_recover.core.events import Event
+from symbi_recover.core.errors import MisuseError, UnexaminedError
+from symbi_recover.core.shown import ShownRecord
 from symbi_recover.core.words import counted
 from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.wire import ed25519
 from symbi_recover.wire.journal import (
     MAX_JOURNAL,
     MAX_RECORD,
-    Record,
     SignatureFormError,
     decode,
     envelope,
@@ -27,31 +26,6 @@ from symbi_recover.wire.journal import (
 from symbi_recover.wire.strictjson import JsonError
 
 _RANGE = re.compile(r"([0-9]{1,19})(?:(-)([0-9]{1,19})?)?")
-
-
-class ShownRecord(Struct, frozen=True, kw_only=True):
-    """One line: where it lies, what it says, and whether its signature holds."""
-
-    line: int
-    start: int
-    end: int
-    sha256: str
-    """Of the line; the next record has to name it."""
-    complete: bool
-    """False for the bytes after the last line feed."""
-    record: Record | None = None
-    payload: bytes = b""
-    problem: str | None = None
-    """Why it is no record."""
-    signature_holds: bool | None = None
-    """None where no key was given."""
-    linked: bool | None = None
-    """Whether it names the hash of the line before it; None where it cannot be known."""
-
-    @property
-    def event(self) -> Event | None:
-        """The event, if it is a record."""
-        return self.record.event if self.record else None
 
 
 class Selection(Struct, frozen=True):
@@ -76,6 +50,8 @@ def selection(texts: tuple[str, ...]) -> Selection:
         if match is None:
             raise MisuseError("usage", f"{text!r} is not a record number or a range like 7-9 or 7-")
         first, dash, last = match.groups()
+        if last and int(last) < int(first):
+            raise MisuseError("usage", f"the range {text} ends before it begins")
         ranges.append((int(first), int(last) if last else None if dash else int(first)))
     return Selection(tuple(ranges))
 
@@ -84,10 +60,10 @@ def records(file: OpenedFile, public_key: bytes | None) -> Iterator[ShownRecord]
     """All lines in order, the tail last.
 
     Raises:
-        RefusedError: `journal_kind`, for what cannot be a journal.
+        UnexaminedError: `journal_kind`, for what cannot be a journal.
     """
     if file.facts.kind != "file" or file.facts.size > MAX_JOURNAL:
-        raise RefusedError(
+        raise UnexaminedError(
             "journal_kind", f"it is a {file.facts.kind} of {counted(file.facts.size, 'byte')}", path=file.path
         )
     previous: str | None = None

@@ -1,12 +1,14 @@
-"""Records of a journal for people and for programs."""
+"""Records of a journal for people."""
 
 from typing import Any
+from uuid import UUID
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Struct
 
-from symbi_recover.core.documents import ShownLine
+from symbi_recover.core.events import Record
 from symbi_recover.core.shapes import Variant
+from symbi_recover.core.shown import ShownRecord
 from symbi_recover.render.colour import Painter
 from symbi_recover.render.safe import safe
 
@@ -14,7 +16,7 @@ _VALUE = 160
 _DEPTH = 12
 
 
-def lines(shown: Any, paint: Painter, *, whole: bool) -> list[str]:
+def lines(shown: ShownRecord, paint: Painter, *, whole: bool) -> list[str]:
     """One record as lines of safe text; `whole` shows values uncut."""
     where = f"bytes {shown.start:,} to {shown.end:,}"
     if shown.record is None:
@@ -24,45 +26,27 @@ def lines(shown: Any, paint: Painter, *, whole: bool) -> list[str]:
     title = paint("strong", f"#{shown.line}  {type(record.event).__name__}")
     if record.sequence != shown.line:
         title += paint("bad", f"  says sequence {record.sequence}")
-    checks = _checks(shown, paint)
+    checks = _checks(shown, record, paint)
     head = f"{title}  {safe(record.timestamp)}  iteration {record.iteration}  [{where}]  {checks}"
     limit = None if whole else _VALUE
     return [head, *(f"    {name}: {safe(value, limit)}" for name, value in _flat(record.event, "", _DEPTH))]
 
 
-def _checks(shown: Any, paint: Painter) -> str:
+def _checks(shown: ShownRecord, record: Record, paint: Painter) -> str:
     signature = {None: "not checked", True: "signed", False: paint("bad", "SIGNATURE DOES NOT HOLD")}
     link = {None: "", True: "linked", False: paint("bad", "NOT LINKED")}
     parts = [signature[shown.signature_holds], link[shown.linked]]
-    if not shown.record.canonical:
+    if not record.canonical:
         parts.append("not the writer's spelling")
     return ", ".join(part for part in parts if part)
-
-
-def document(shown: Any) -> ShownLine:
-    """One record as data."""
-    readable = shown.record is not None
-    return ShownLine(
-        line=shown.line,
-        start=shown.start,
-        end=shown.end,
-        sha256=shown.sha256,
-        complete=shown.complete,
-        problem=shown.problem,
-        signature_holds=shown.signature_holds,
-        linked=shown.linked,
-        event=type(shown.event).__name__ if readable else None,
-        payload=Raw(shown.payload) if readable else None,
-        text=None if readable else _text(shown.payload),
-    )
 
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _flat(value: Any, name: str, depth: int) -> list[tuple[str, Any]]:
-    """Nested values as (dotted name, value) rows, no deeper than `depth`."""
+def _flat(value: Any, name: str, depth: int) -> list[tuple[str, str]]:
+    """Nested values as (dotted name, text) rows, no deeper than `depth`; all but texts as JSON spells them."""
     if isinstance(value, Variant):
         return _flat(value.value, f"{name}.{value.tag}" if name else value.tag, depth)
     if isinstance(value, Struct):
@@ -72,11 +56,19 @@ def _flat(value: Any, name: str, depth: int) -> list[tuple[str, Any]]:
     elif isinstance(value, list | tuple):
         members = [(str(index), item) for index, item in enumerate(value)]
     else:
-        return [(safe(name), value)]
-    if depth == 0:
-        return [(safe(name), msgspec.json.encode(value).decode())]
-    rows = []
+        return [(safe(name), _spelled(value))]
+    if depth == 0 or (name and not members):
+        return [(safe(name), _json(value))]
+    rows: list[tuple[str, str]] = []
     for key, item in members:
         if item is not UNSET:
             rows += _flat(item, f"{name}.{key}" if name else key, depth - 1)
     return rows
+
+
+def _spelled(value: object) -> str:
+    return str(value) if isinstance(value, str | int | UUID) and not isinstance(value, bool) else _json(value)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode("utf-8", "surrogateescape")

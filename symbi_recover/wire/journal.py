@@ -14,9 +14,9 @@ from functools import cache
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Struct, defstruct
+from msgspec import UNSET, defstruct
 
-from symbi_recover.core.events import EVENTS, Event, Payload, ToolEffect
+from symbi_recover.core.events import EVENTS, Event, Payload, Record, ToolEffect
 from symbi_recover.core.scalars import U32, U64, UUID, is_canonical_uuid
 from symbi_recover.core.words import counted
 from symbi_recover.wire import canonical, exact, timestamp
@@ -58,22 +58,6 @@ _ENCODE = msgspec.json.Encoder(order="sorted").encode
 
 class SignatureFormError(ValueError):
     """The signature is base64, but not of 64 bytes."""
-
-
-class Record(Struct, frozen=True, gc=False):
-    """The facts of one record."""
-
-    version: int
-    run_id: str | None
-    """As writers spell it, like `agent_id`: text, since each record's is compared with the one before."""
-    previous_hash: str
-    sequence: int
-    timestamp: str
-    agent_id: str
-    iteration: int
-    event: Event
-    canonical: bool
-    """Whether the payload is written as the runtime's own writer would."""
 
 
 def envelope(line: bytes) -> tuple[bytes, bytes, bool]:

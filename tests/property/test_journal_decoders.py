@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symbi_recover.core.events import Payload, ToolEffect
+from symbi_recover.core.events import Payload, Record, ToolEffect
 from symbi_recover.read.classify import effect_step
 from symbi_recover.wire import exact
-from symbi_recover.wire.journal import Record, SignatureFormError, decode, envelope, exact_envelope
+from symbi_recover.wire.journal import SignatureFormError, decode, envelope, exact_envelope
 from symbi_recover.wire.strictjson import JsonError
 from tests.property.strategies import event, fast, free, spelled, text, times, u64
 from tests.support.runtime_numbers import read_free

@@ -11,8 +11,7 @@ from symbi_recover.cli.options import (
     pass_environment,
     read_uuid,
 )
-from symbi_recover.cli.reading.journals import next_step, processors
-from symbi_recover.cli.reading.trusting import key_words
+from symbi_recover.cli.reading.journals import next_step, processors, warn_of_dash
 from symbi_recover.core.errors import RecoverError, RefusedError
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.report import KeyUsed
@@ -64,7 +63,7 @@ def inspect_command(
     run = read_uuid(run_id)
     if run is None:
         raise RefusedError("run_id_form", "run ID must be a UUID")
-    _warn_of_dash(environment, journal)
+    warn_of_dash(environment, (journal,))
     question = inspection.Question(
         run_id=run,
         workers=jobs or processors(),
@@ -74,6 +73,8 @@ def inspect_command(
     try:
         inspected = inspection.inspect(journal, question, [KeyUsed(key.hex(), "given")])
         if inspected.refusal is not None:
+            if inspected.refusal.code == "journal_empty":
+                inspected.refusal.hint = next_step(inspected, key_text, None)
             raise inspected.refusal
     except RecoverError as error:
         if error.code not in ("key_form", "run_id_form"):
@@ -81,11 +82,6 @@ def inspect_command(
         raise
     if form == "json":
         return environment.deliver_json(inspected.verdict, inspected.report.recovery)
-    step = next_step(inspected, key_words(key_text, None))
+    step = next_step(inspected, key_text, None)
     lines = text.journal(inspected.report, inspected.verdict, environment.paint, step)
     return environment.deliver(inspected.verdict, lines)
-
-
-def _warn_of_dash(environment: Environment, journal: str) -> None:
-    if journal == "-" and environment.verbosity >= 0:
-        environment.output.note("note: `-` is taken as a file name; evidence is not read from standard input")

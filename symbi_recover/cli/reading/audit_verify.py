@@ -15,8 +15,8 @@ from symbi_recover.cli.options import (
     pass_environment,
     spelling_hint,
 )
-from symbi_recover.cli.reading.journals import next_step, processors
-from symbi_recover.cli.reading.trusting import key_words, keys_for, trust_option
+from symbi_recover.cli.reading.journals import next_step, processors, warn_of_dash
+from symbi_recover.cli.reading.trusting import keys_for, read_trusted, trust_option
 from symbi_recover.core.errors import Failure, MisuseError, RecoverError
 from symbi_recover.core.exits import Exit, worst
 from symbi_recover.core.report import JournalReport
@@ -98,25 +98,32 @@ def verify_command(
         workers=jobs or processors(),
         now=environment.now,
     )
+    read_trusted(key_text, trust_file)
+    warn_of_dash(environment, journals)
     lines: list[str] = []
     files = []
-    steps: dict[Exit, str] = {}
+    steps: dict[tuple[Exit, bool], str] = {}
     for journal in journals:
         try:
             inspected = inspection.inspect(journal, asked, keys_for(journal, key_text, trust_file))
-        except MisuseError:
-            raise
         except RecoverError as error:
             files.append(VerifiedFile(exit=int(error.exit), failure=failure.document(error)))
             lines += [*failure.lines(error, "error: "), ""]
-            steps.setdefault(error.exit, safe(failure.next_step(error)))
+            steps.setdefault((error.exit, True), safe(failure.next_step(error)))
             continue
         files.append(VerifiedFile(exit=int(inspected.verdict), report=inspected.report))
         lines += [*text.journal(inspected.report, inspected.verdict, environment.paint), ""]
-        steps.setdefault(inspected.verdict, next_step(inspected, key_words(key_text, trust_file)))
-    verdict = worst(list(steps))
+        # of several that are refused, one that no interruption explains is the next to look at
+        grave = inspected.refusal is None or inspected.refusal.code not in (
+            "record_incomplete",
+            "journal_empty",
+        )
+        steps.setdefault((inspected.verdict, grave), next_step(inspected, key_text, trust_file))
+    verdict = worst([code for code, _ in steps])
     if form == "text":
-        lines.append(text.conclusion(verdict, steps[verdict], len(files)))
+        lines.append(
+            text.conclusion(verdict, steps.get((verdict, True)) or steps[verdict, False], len(files))
+        )
         return environment.deliver(verdict, lines)
     if form == "jsonl":
         return environment.deliver_json_lines(verdict, files)

@@ -10,6 +10,7 @@ from symbi_recover.cli.env import operator_home
 from symbi_recover.cli.options import PATH
 from symbi_recover.core.report import KeyUsed
 from symbi_recover.read import trust
+from symbi_recover.read.keys import public_key as read_public_key
 from symbi_recover.render.shell import option
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -42,6 +43,14 @@ def trusted_keys(public_key: str | None, trust_file: str | None, project: str) -
     return trust.decide(
         public_key=public_key, trust_file=trust_file, default_file=default_trust_file(), project=project
     )
+
+
+def read_trusted(public_key: str | None, trust_file: str | None) -> None:
+    """Read what the operator gave, before anything else is opened, so that its faults are told once; errors as `decide`."""
+    if public_key is not None:
+        read_public_key(public_key)
+    else:
+        trust.load(trust_file or default_trust_file(), required=trust_file is not None)
 
 
 def keys_for(journal: str, key_text: str | None, trust_file: str | None) -> list[KeyUsed]:

@@ -14,13 +14,12 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from symbi_recover.core.events import Event
+from symbi_recover.core.events import Event, Record
 from symbi_recover.core.refusals import JournalRefusedError, refuse
 from symbi_recover.read.classify import MATTERS
 from symbi_recover.wire import ed25519, timestamp
 from symbi_recover.wire.journal import (
     FIRST_PREVIOUS_HASH,
-    Record,
     SignatureFormError,
     decode,
     envelope,

@@ -98,7 +98,8 @@ def verify(
         return run.conclude(strict=strict)
     except JournalRefusedError as error:
         located = error.become(replace(error.finding, path=file.path))
-        located.proven = run.proven() if run is not None else None
+        if run is not None and (proven := run.proven()) is not None:
+            located.proven, located.run_id = proven, run.chain.run
         raise located from None
 
 
