@@ -10,11 +10,11 @@ from uuid import UUID
 from msgspec import Struct
 
 from symbi_recover.core.codes import finding
-from symbi_recover.core.errors import RefusedError
+from symbi_recover.core.errors import UnexaminedError
 from symbi_recover.core.events import Started
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.findings import Finding, NotChecked, Severity
-from symbi_recover.core.refusals import JournalRefusedError
+from symbi_recover.core.refusals import JournalRefusedError, unexamined
 from symbi_recover.core.report import (
     DelegationIdentity,
     FilePublicationIdentity,
@@ -71,11 +71,11 @@ def inspect(path: str, question: Question, keys: list[KeyUsed]) -> Inspection:
     """Inspect the journal at `path`; of several keys, the one that signed its first record decides.
 
     Raises:
-        RefusedError: `not_verified`, without a key.
-        UnexaminedError: the file is missing, a link, or unreadable.
+        UnexaminedError: `not_verified`, without a key; the file is missing, a link, or unreadable; of a strict
+            question also `journal_kind` and `journal_changed`, which the runtime refuses.
     """
     if not keys:
-        raise RefusedError("not_verified", "no key was given, so nothing was verified", path=path)
+        raise UnexaminedError("not_verified", "no key was given, so nothing was verified", path=path)
     with OpenedFile.open(path) as file:
         key = keys[0] if len(keys) == 1 else _signer(file, keys)
         try:
@@ -90,6 +90,8 @@ def inspect(path: str, question: Question, keys: list[KeyUsed]) -> Inspection:
                 hash_at=question.expected_head.sequence if question.expected_head else None,
             )
         except JournalRefusedError as error:
+            if question.strict and error.code in ("journal_kind", "journal_changed"):
+                raise unexamined(error) from error
             refined = refine(error, file)
             return Inspection(_refused(path, question, key, refined), Exit.REFUSED, refined)
     findings = (
@@ -135,14 +137,18 @@ def _signer(file: OpenedFile, keys: list[KeyUsed]) -> KeyUsed:
 def _refused(path: str, question: Question, key: KeyUsed, error: JournalRefusedError) -> JournalReport:
     return JournalReport(
         journal=path,
-        run_id=question.run_id,
+        run_id=question.run_id or error.run_id,
         key=key,
         proven=error.proven,
         findings=(error.finding,),
-        not_checked=(
-            NotChecked("everything after the place named", "the first fault ends the verification"),
-        ),
+        not_checked=(_after(error.finding),),
     )
+
+
+def _after(found: Finding) -> NotChecked:
+    if found.record is None and found.start is None:
+        return NotChecked("the journal", "it was refused before anything in it was read")
+    return NotChecked("everything after the place named", "the first fault ends the verification")
 
 
 def _verdict(question: Question, report: JournalReport) -> Exit:

@@ -7,7 +7,7 @@ end of either kind; nothing else around the key is forgiven. Nothing here trusts
 import os
 import re
 
-from symbi_recover.core.errors import RefusedError
+from symbi_recover.core.errors import MisuseError, UnexaminedError
 from symbi_recover.read.evidence.opener import OpenedFile
 
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
@@ -22,8 +22,8 @@ def public_key(text: str) -> bytes:
     """The 32 bytes of the key that `text` gives.
 
     Raises:
-        RefusedError: `key_form`, in the runtime's words where the text looks like hex.
-        UnexaminedError: the file after `@` cannot be read.
+        MisuseError: `key_form`, in the runtime's words where the text looks like hex.
+        UnexaminedError: the file after `@` is missing, unreadable, or no regular file.
     """
     if text.startswith("@"):
         return _in_words(_file_text(text[1:]), text[1:])
@@ -34,17 +34,19 @@ def _in_words(text: str, path: str | None) -> bytes:
     if text.startswith(("ssh-", "-----BEGIN")):
         return _encoded(text, path)
     if not _HEX.fullmatch(text):
-        raise RefusedError("key_form", "public key must be 64 hexadecimal characters", path=path)
+        raise MisuseError("key_form", "public key must be 64 hexadecimal characters", path=path)
     if len(text) != 64:
-        raise RefusedError("key_form", "public key must be 32 bytes", path=path)
+        raise MisuseError("key_form", "public key must be 32 bytes", path=path)
     return bytes.fromhex(text)
 
 
 def _file_text(path: str) -> str:
     with OpenedFile.open(path) as file:
+        if file.facts.kind != "file":
+            raise UnexaminedError("file_kind", f"the key file is a {file.facts.kind}", path=path)
         data = file.read(_MAX_KEY_FILE)
-        if file.facts.kind != "file" or len(data) > _MAX_KEY_FILE:
-            raise RefusedError("key_form", f"the key file is a {file.facts.kind} or too large", path=path)
+        if len(data) > _MAX_KEY_FILE:
+            raise MisuseError("key_form", "the key file is too large", path=path)
     text = data.decode("ascii", "replace")
     return text.removesuffix("\r\n") if text.endswith("\r\n") else text.removesuffix("\n")
 
@@ -56,15 +58,15 @@ def _encoded(text: str, path: str | None) -> bytes:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
 
     if not _ALONE.fullmatch(text):
-        raise RefusedError("key_form", "public key has other text around it or is cut short", path=path)
+        raise MisuseError("key_form", "public key has other text around it or is cut short", path=path)
     data = os.fsencode(text)
     load = serialization.load_ssh_public_key if text.startswith("ssh-") else serialization.load_pem_public_key
     try:
         key = load(data)
     except (ValueError, UnsupportedAlgorithm):
-        raise RefusedError(
+        raise MisuseError(
             "key_form", "public key is neither valid PEM nor a valid OpenSSH line", path=path
         ) from None
     if not isinstance(key, Ed25519PublicKey):
-        raise RefusedError("key_form", "public key is not an Ed25519 key", path=path)
+        raise MisuseError("key_form", "public key is not an Ed25519 key", path=path)
     return key.public_bytes_raw()

@@ -62,22 +62,25 @@ def load(path: str, *, required: bool) -> tuple[TrustEntry, ...]:
 
     Raises:
         MisuseError: `trust_file_unusable`.
+        UnexaminedError: it is missing, a link, unreadable, no regular file, or too large.
     """
     try:
-        with OpenedFile.open(path) as file:
-            facts = file.facts
-            if facts.kind != "file" or facts.size > _TRUST_FILE_LIMIT:
-                raise _unusable(f"it is a {facts.kind} of {counted(facts.size, 'byte')}", path)
-            if facts.uid not in (0, os.geteuid()) or facts.mode & 0o022:
-                raise _unusable(
-                    f"others may have changed it: owner {facts.uid}, mode {facts.mode:04o}, links {facts.links}",
-                    path,
-                )
-            return parse(file.read(_TRUST_FILE_LIMIT), path)
+        opened = OpenedFile.open(path)
     except UnexaminedError as error:
         if error.code == "file_missing" and not required:
             return ()
-        raise _unusable(error.message, path) from error
+        raise
+    with opened as file:
+        facts = file.facts
+        if facts.kind != "file" or facts.size > _TRUST_FILE_LIMIT:
+            what = f"it is a {facts.kind} of {counted(facts.size, 'byte')}"
+            raise UnexaminedError("file_kind", f"the trust file cannot be used: {what}", path=path)
+        if facts.uid not in (0, os.geteuid()) or facts.mode & 0o022:
+            raise _unusable(
+                f"others may have changed it: owner {facts.uid}, mode {facts.mode:04o}, links {facts.links}",
+                path,
+            )
+        return parse(file.read(_TRUST_FILE_LIMIT), path)
 
 
 def parse(data: bytes, path: str) -> tuple[TrustEntry, ...]:

@@ -101,5 +101,5 @@ def exit_words(shown: Explanation) -> str:
     if not shown.exits:
         return "not changed by this alone"
     words = " or ".join(f"{code} ({EXITS[Exit(code)]})" for code in shown.exits)
-    compatible = {"usage": 2}.get(shown.code, 1 if Exit.UNEXAMINED in shown.exits else None)
+    compatible = {"usage": 2, "key_form": 1}.get(shown.code, 1 if Exit.UNEXAMINED in shown.exits else None)
     return words if compatible is None else f"{words}; {compatible} in commands that the runtime has too"

@@ -66,8 +66,8 @@ def looped(path: Path) -> None:
 
 KINDS = {
     "a missing file": (str, "No such file or directory (os error 2)", "file_missing", 3),
-    "a folder": (Path.mkdir, "journal must be a regular file within its size limit", "journal_kind", 1),
-    "a FIFO": (os.mkfifo, "journal must be a regular file within its size limit", "journal_kind", 1),
+    "a folder": (Path.mkdir, "journal must be a regular file within its size limit", "journal_kind", 3),
+    "a FIFO": (os.mkfifo, "journal must be a regular file within its size limit", "journal_kind", 3),
     "a socket": (make_socket, "(os error 6)", "file_unreadable", 3),
     "a live link": (lambda path: path.symlink_to("journal.jsonl"), "(os error 40)", "file_link", 3),
     "a dangling link": (lambda path: path.symlink_to("nothing"), "(os error 40)", "file_link", 3),
@@ -134,7 +134,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read(size, tmp_path) -
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
     assert_refused(inspected, "journal must be a regular file within its size limit")
     assert str(size) in inspected.err.decode().replace(",", "")
-    assert verified.rc == shown.rc == 1
+    assert verified.rc == shown.rc == 3
 
 
 READ_AS_USER = """
@@ -365,8 +365,10 @@ def test_other_spellings_of_a_run_id_are_refused_with_one_sentence(form, journal
         (("audit", "verify"), 64),
         (("audit", "verify", "j", "--expect-head", "1:zz"), 64),
         (("audit", "verify", "j", "k", "--expect-head", f"1:{'0' * 64}"), 64),
-        (("audit", "verify", "j", "--trust", "/nonexistent/trust"), 64),
+        (("audit", "verify", "j", "k", "--public-key", KEY[1:]), 64),
+        (("audit", "show", "j", "--public-key", KEY[1:]), 64),
         (("audit", "show", "j", "9-x"), 64),
+        (("audit", "show", "j", "5-2"), 64),
     ],
 )
 def test_a_misused_command_line_says_how_it_is_used(arguments, rc) -> None:
@@ -381,8 +383,9 @@ def test_a_misused_command_line_says_how_it_is_used(arguments, rc) -> None:
 def test_what_may_be_trusted_must_be_said(journal) -> None:
     """F-029: no key, and an empty list of keys, are not the same as a failed verification, and no success."""
     ran = run("audit", "verify", journal, "--format", "text")
-    assert ran.rc == 1
+    assert ran.rc == 3
     assert "not_verified" in ran.text
+    assert ran.text.splitlines()[-1].startswith("Verdict 3, not examined. Next: ")
     trust = journal.with_name("trust.jsonl")
     trust.touch(0o600)
     empty = run("audit", "verify", journal, "--trust", trust, "--format", "text")

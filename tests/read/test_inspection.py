@@ -6,7 +6,7 @@ import os
 import pytest
 from nacl.signing import SigningKey
 
-from symbi_recover.core.errors import RefusedError
+from symbi_recover.core.errors import UnexaminedError
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.report import KeyUsed
 from symbi_recover.read import inspection
@@ -160,7 +160,7 @@ def test_a_record_without_a_signature_is_refused(text) -> None:
 def test_without_a_key_nothing_is_said_to_be_verified(tmp_path) -> None:
     """F-029: no key is an answer of its own, not a failed verification."""
     path = small(3).write(tmp_path / "j")
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(UnexaminedError) as refused:
         inspection.inspect(str(path), Question(run_id=RUN_ID), [])
     assert refused.value.code == "not_verified"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from symbi_recover.core.errors import MisuseError, RefusedError
+from symbi_recover.core.errors import MisuseError, RefusedError, UnexaminedError
 from symbi_recover.read.trust import TrustEntry, decide, dump, load, parse, pinned
 from tests.support.writer.project import put
 
@@ -72,13 +72,13 @@ def test_a_link_a_fifo_and_a_huge_file_are_not_read(tmp_path: Path) -> None:
     os.mkfifo(fifo)
     os.truncate(huge, 1 << 40)
     for path in (link, fifo, huge, tmp_path):
-        with pytest.raises(MisuseError):
+        with pytest.raises(UnexaminedError):
             load(str(path), required=False)
 
 
 def test_a_missing_file_is_empty_unless_it_was_asked_for(tmp_path: Path) -> None:
     assert load(str(tmp_path / "none"), required=False) == ()
-    with pytest.raises(MisuseError):
+    with pytest.raises(UnexaminedError):
         load(str(tmp_path / "none"), required=True)
 
 

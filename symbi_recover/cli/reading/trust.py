@@ -14,7 +14,7 @@ from symbi_recover.render.safe import safe
 @click.command(
     cls=StrictCommand,
     help="List the pinned keys with what they are for, where they come from, and when they were pinned.",
-    epilog="Exit codes: 0, also for an empty list; 64 the file cannot be used.",
+    epilog="Exit codes: 0, also for an empty list; 3 the file cannot be read; 64 it is no private trust file.",
     examples="symbi-recover trust list",
 )
 @click.option(

@@ -11,7 +11,7 @@ CODES: dict[str, Code] = {
     "key_form": refused(
         "A public key is not in a form that is read.",
         "64 hexadecimal digits, PEM, an OpenSSH `ssh-ed25519` line, or `@FILE` holding one of these are read.",
-        "Give the key in one of these forms.",
+        "Give the key as 64 hexadecimal digits, PEM, an OpenSSH line, or `@FILE`.",
     ),
     "run_id_form": refused(
         "A run id is not in a form that is read.",

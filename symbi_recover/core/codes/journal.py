@@ -28,7 +28,7 @@ CODES: dict[str, Code] = {
     "record_incomplete": refused(
         "The journal ends in a fragment without line feed, which strict verification refuses.",
         "An interrupted append leaves one; so does somebody who cuts the file.",
-        "Use `audit inspect`, which reports the fragment as an unauthenticated tail.",
+        "Use `audit inspect`, which says what the records before the fragment prove.",
     ),
     "record_malformed": refused(
         "A complete line is not a record that the runtime's reader takes.",

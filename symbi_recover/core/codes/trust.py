@@ -5,7 +5,7 @@ from symbi_recover.core.findings import Code, refused
 CODES: dict[str, Code] = {
     "trust_file_unusable": refused(
         "The file of pinned keys cannot be used.",
-        "It is missing, not private enough, or holds a line that is not an entry. Nothing in it was believed.",
+        "It is not private enough, cannot be written, or holds a line that is not an entry. Nothing in it was believed.",
         "Put the file right, or make it anew with `trust add`.",
     ),
     "trust_file_busy": refused(
