@@ -13,10 +13,11 @@ import pytest
 
 from symbi_recover.core.leases import CheckReport, LeaseCheck
 from symbi_recover.read.daemon.engine import DockerEngine
+from symbi_recover.read.daemon.listener import Listener
 from symbi_recover.read.evidence import kernel
 from symbi_recover.read.evidence.kernel import CannotKnow, Why
 from symbi_recover.read.retirement.host import Host, RealHost
-from symbi_recover.read.verify import lease_check
+from symbi_recover.read.verify import container_processes, lease_check
 from symbi_recover.read.verify.lease_check import Checker, check_store
 from symbi_recover.read.verify.lease_judge import judge
 from symbi_recover.read.verify.lease_store import read_store
@@ -245,21 +246,66 @@ def test_a_process_that_lives_in_an_ended_container_is_a_contradiction(
             return f"0::/docker/{container.id}\n".encode()
         return real(name, **options)
 
-    monkeypatch.setattr(lease_check, "read_proc", told)
-    report = case.check()
-    assert codes(report) == {"container_present", "engine_contradiction"}
-    assert report.verdict == "contradicted"
+    monkeypatch.setattr(container_processes, "read_proc", told)
+    for whole in (True, False):
+        monkeypatch.setattr(lease_check, "sees_whole_host", lambda *_, whole=whole: whole)
+        report = case.check()
+        assert codes(report) == {"container_present", "engine_contradiction"}
+        assert report.verdict == "contradicted"
 
 
-def test_a_running_container_without_its_process_is_a_contradiction(case: Case, daemon: DaemonDouble) -> None:
-    """F-124: "running" with a pid that is gone."""
+def known_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the double were the host's one engine, and all of the host were seen."""
+    known = Listener(code=None, owner_pid=os.getpid(), engine_pid=os.getpid())
+    monkeypatch.setattr(lease_check, "find_engine", lambda *_, **__: known)
+    monkeypatch.setattr(lease_check, "sees_whole_host", lambda *_: True)
+
+
+def ended_process() -> int:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
+    return ended.pid
+
+
+def test_a_running_container_without_its_process_is_a_contradiction(
+    case: Case, daemon: DaemonDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F-124: "running" with a pid that is gone."""
+    known_engine(monkeypatch)
     case.lay()
-    container = daemon.world.add(NAME, OWN, status="running", pid=ended.pid)
+    container = daemon.world.add(NAME, OWN, status="running", pid=ended_process())
     assert "engine_contradiction" in codes(case.check())
     container.pid = os.getpid()
     assert codes(case.check()) == {"container_present"}
+    assert not case.one().not_checked
+
+
+def test_process_numbers_from_behind_a_proxy_contradict_nothing_and_that_is_said(
+    case: Case, daemon: DaemonDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The double is no dockerd, as a forwarded socket is not; which host it counts on cannot be known."""
+    monkeypatch.setattr(lease_check, "sees_whole_host", lambda *_: True)
+    case.lay()
+    container = daemon.world.add(NAME, OWN, status="running", pid=ended_process())
+    check = case.one()
+    assert codes(check) == {"container_present"}
+    (remark,) = check.not_checked
+    assert "process numbers" in remark.what
+    assert "listens" in remark.why
+    container.status, container.pid = "exited", 0
+    assert not case.one().not_checked
+
+
+def test_process_numbers_of_another_pid_namespace_contradict_nothing(
+    case: Case, daemon: DaemonDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known_engine(monkeypatch)
+    monkeypatch.setattr(container_processes, "namespace_of", lambda *_: 1)
+    case.lay()
+    daemon.world.add(NAME, OWN, status="running", pid=ended_process())
+    check = case.one()
+    assert codes(check) == {"container_present"}
+    assert "another PID namespace" in check.not_checked[0].why
 
 
 def test_the_recorded_daemon_is_asked_and_no_other(

@@ -32,22 +32,18 @@ from symbi_recover.core.leases import (
     StoreReport,
     Verdict,
 )
-from symbi_recover.core.scalars import HEX_64
 from symbi_recover.read.daemon.activation import ASLEEP, engine_runs, waits_for_start
 from symbi_recover.read.daemon.endpoint import Endpoint, Reader, changed_since, read_configuration, resolve
 from symbi_recover.read.daemon.listener import Listener, find_engine
-from symbi_recover.read.daemon.questions import Container, DaemonError, Engine, EngineFacts
+from symbi_recover.read.daemon.questions import DaemonError, Engine, EngineFacts
 from symbi_recover.read.evidence.host import sees_whole_host
-from symbi_recover.read.evidence.kernel import PROC, CannotKnow, Gone, read_proc
-from symbi_recover.read.evidence.processes import list_pids, read_identity
+from symbi_recover.read.evidence.kernel import PROC, CannotKnow
 from symbi_recover.read.retirement.host import Host, RealHost
 from symbi_recover.read.verify.container import Seen, container_views, judge_container
+from symbi_recover.read.verify.container_processes import HostProcesses, numbered, why_not_compared
 from symbi_recover.read.verify.lease_judge import refusing
 
 Connect = Callable[[str], Engine]
-_OVER = frozenset({"created", "exited", "dead"})
-"""States in which no process of the container may live."""
-_LIVE = frozenset({"running", "paused"})
 _MOST_SLOW = 8
 """Daemons that may keep a command waiting; a store of many records may name as many."""
 
@@ -154,7 +150,7 @@ class Checker:
         self.read = read
         self.proc = proc
         self.daemons: dict[str, _Daemon] = {}
-        self._groups: dict[int, bytes] | CannotKnow | None = None
+        self.processes = HostProcesses(proc)
 
     def close(self) -> None:
         """Close every connection."""
@@ -187,7 +183,11 @@ class Checker:
             if daemon.failure is not None or daemon.engine is None:
                 raise daemon.failure or DaemonError("daemon_away", "not connected", stage="connect")
             seen = _ask(daemon.engine, view)
-            contradiction = self._contradiction(daemon.engine, view, seen)
+            whole = sees_whole_host(self.proc) is True
+            unlike = why_not_compared(daemon.listener, self.proc)
+            contradiction = self.processes.contradictions(
+                daemon.engine, view, seen, numbers=whole and unlike is None
+            )
         except DaemonError as error:
             daemon.failure = error
             failed = finding(error.code, f"{daemon.path}: {error.message}", path=where)
@@ -195,7 +195,9 @@ class Checker:
         verdict, judged = judge_container(view, seen, where, supervised=supervised)
         judged += [finding("engine_contradiction", text, path=where) for text in contradiction]
         result = _check(view, verdict, endpoint.view, (*found, *judged), daemon.view())
-        left = () if sees_whole_host(self.proc) is True else (_NO_PROCESSES,)
+        left = () if whole else (_NO_PROCESSES,)
+        if whole and unlike is not None and numbered(seen):
+            left = (NotChecked(f"the process numbers that {daemon.path} gives", unlike),)
         return replace(result, containers=container_views(seen), not_checked=left)
 
     def not_checked(self) -> tuple[NotChecked, ...]:
@@ -231,48 +233,6 @@ class Checker:
             slow = sum(failure is not None and failure.code == "daemon_slow" for failure in asked)
             self.daemons[path] = _Daemon(path, self.connect, self.proc, self.host, slow)
         return self.daemons[path]
-
-    def _contradiction(self, engine: Engine, view: LeaseView, seen: Seen) -> list[str]:
-        """Where the engine's word and this host's processes differ, also when asked again."""
-        if sees_whole_host(self.proc) is not True:
-            return []
-        state = view.record.state
-        texts = []
-        if isinstance(state, Created) and seen.by_id is None and self._living(state.container_id):
-            self._groups = None
-            living = self._living(state.container_id)
-            if living and engine.inspect(state.container_id) is None:
-                texts.append(
-                    f"container {state.container_id} is not known, and process {living[0]} lives in its cgroup"
-                )
-        for one in {c.id: c for c in (seen.by_id, seen.by_name) if c is not None}.values():
-            if self._differs(one) is None:
-                continue
-            self._groups = None  # the container may have moved on between the two looks
-            again = engine.inspect(one.id)
-            text = self._differs(again) if again is not None and again.id == one.id else None
-            texts += [text] if text else []
-        return texts
-
-    def _differs(self, one: Container) -> str | None:
-        if one.state in _LIVE and one.pid and isinstance(read_identity(one.pid, self.proc), Gone):
-            return f"container {one.id} is {one.state} with process {one.pid}, which is not there"
-        if one.state in _OVER and HEX_64.fullmatch(one.id):
-            living = self._living(one.id)
-            if living:
-                return f"container {one.id} is {one.state}, and process {living[0]} lives in its cgroup"
-        return None
-
-    def _living(self, container_id: str) -> list[int]:
-        if self._groups is None:
-            pids = list_pids(self.proc)
-            if isinstance(pids, CannotKnow):
-                self._groups = pids
-            else:
-                texts = {pid: read_proc(f"{pid}/cgroup", proc=self.proc) for pid in pids}
-                self._groups = {pid: text for pid, text in texts.items() if isinstance(text, bytes)}
-        groups = {} if isinstance(self._groups, CannotKnow) else self._groups
-        return [pid for pid, text in groups.items() if container_id.encode() in text]
 
 
 _NO_PROCESSES = NotChecked(
@@ -319,6 +279,7 @@ def check_store(report: StoreReport, checker: Checker, leases: tuple[str, ...] =
                 else ()
             ),
             *checker.not_checked(),
+            *dict.fromkeys(left for check in checks for left in check.not_checked),
         ),
     )
 

@@ -16,7 +16,7 @@ from symbi_recover.read.daemon.listener import Listener, links_changed_ns
 from symbi_recover.read.evidence.clock import BirthTime, ClockState, StartTime
 from symbi_recover.read.retirement import engine
 from symbi_recover.read.retirement.host import RealHost
-from symbi_recover.read.verify import lease_check
+from symbi_recover.read.verify import container_processes, lease_check
 from symbi_recover.write import fences
 from symbi_recover.write.daemon import EngineHand
 
@@ -75,7 +75,7 @@ if __name__ == "__main__":
     lease_check.find_engine = found
     lease_check.RealHost = StillHost
     fences.RealHost = StillHost
-    lease_check.list_pids = lambda _: (os.getpid(),)
+    container_processes.list_pids = lambda _: (os.getpid(),)
     words = sys.argv[1:]
     if PLANNED in words:
         consent = "0" * 64  # of somebody whose look was disturbed
