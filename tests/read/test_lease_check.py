@@ -48,9 +48,13 @@ class Case:
         record = made.record(state=state or made.uncertain(), docker_environment=given)
         made.make_state(self.store, record)
 
-    def check(self, *leases: str, seconds: float = 2.0, host: Host | None = None) -> CheckReport:
+    def check(
+        self, *leases: str, seconds: float = 2.0, host: Host | None = None, default: str = "/nonexistent"
+    ) -> CheckReport:
         report = judge(read_store(str(self.store), now_ns=2**62))
-        checker = Checker(lambda path: DockerEngine(path, seconds=seconds), home="/nonexistent", host=host)
+        checker = Checker(
+            lambda path: DockerEngine(path, seconds=seconds), home="/nonexistent", host=host, default=default
+        )
         try:
             return check_store(report, checker, leases)
         finally:
@@ -471,3 +475,52 @@ def test_containers_of_bad_records_are_looked_for_by_label(case: Case, daemon: D
     assert report.verdict == "blocked"
     (found,) = [one for one in report.findings if one.code == "label_orphan"]
     assert container.id in found.message
+    assert labels_asked(report) == f"looked for at {case.socket}, and nowhere else"
+
+
+def labels_asked(report: CheckReport) -> str:
+    (remark,) = [one.why for one in report.not_checked if one.what == "containers of bad records"]
+    return remark
+
+
+BAD = made.lease_uid(8)
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["no good container record", "the bad lease alone"])
+def test_without_another_daemon_the_default_one_is_asked_about_a_bad_record(
+    case: Case, daemon: DaemonDouble, alone: bool
+) -> None:
+    """Section 14 (6): the label is the only clue to what a bad record left behind."""
+    made.make_state(case.store, *([] if alone else [made.record()]))
+    put(case.store / f"{BAD}.json", b"{}")
+    container = daemon.world.add("x", {LABEL: BAD})
+    report = case.check(*([] if alone else [BAD]), default=case.socket)
+    (found,) = [one for one in report.findings if one.code == "label_orphan"]
+    assert container.id in found.message
+    assert found.path == f"{case.store}/{BAD}.json"
+    assert labels_asked(report) == f"looked for at {case.socket}, and nowhere else"
+
+
+def test_the_default_daemon_is_not_asked_beside_one_that_answers_or_without_a_bad_record(
+    case: Case, daemon: DaemonDouble
+) -> None:
+    case.lay()
+    with daemon_double(f"{case.folder}/e.sock") as other:
+        assert codes(case.check(default=f"{case.folder}/e.sock")) == {"container_absent"}
+        put(case.store / f"{BAD}.json", b"{}")
+        assert case.socket in labels_asked(case.check(default=f"{case.folder}/e.sock"))
+        assert not other.requests
+
+
+def test_a_default_daemon_that_a_question_could_start_is_left_alone(
+    case: Case, daemon: DaemonDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F-132: no record names it, so that it must be known to be awake."""
+    monkeypatch.setattr(lease_check, "engine_runs", lambda **_: False)
+    made.make_state(case.store)
+    put(case.store / f"{BAD}.json", b"{}")
+    for host in (SmallHost(init=os.getpid()), SmallHost(init=1, known=False)):
+        report = case.check(host=host, default=case.socket)
+        assert labels_asked(report) == f"no answer from {case.socket} (engine_asleep)"
+    assert not daemon.requests
+    assert labels_asked(case.check(default="/nonexistent")) == "no daemon was asked"

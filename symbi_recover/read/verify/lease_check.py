@@ -14,8 +14,9 @@ One failure of a daemon is not tried again for the next lease, and after eight t
 is changed anywhere.
 """
 
+import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -33,7 +34,13 @@ from symbi_recover.core.leases import (
     Verdict,
 )
 from symbi_recover.read.daemon.activation import ASLEEP, engine_runs, waits_for_start
-from symbi_recover.read.daemon.endpoint import Endpoint, Reader, changed_since, read_configuration, resolve
+from symbi_recover.read.daemon.endpoint import (
+    DEFAULT_SOCKET,
+    Reader,
+    changed_since,
+    read_configuration,
+    resolve,
+)
 from symbi_recover.read.daemon.listener import Listener, find_engine
 from symbi_recover.read.daemon.questions import DaemonError, Engine, EngineFacts
 from symbi_recover.read.evidence.host import sees_whole_host
@@ -51,8 +58,17 @@ _MOST_SLOW = 8
 class _Daemon:
     """One socket that was asked, and how it failed if it did."""
 
-    def __init__(self, path: str, connect: Connect, proc: str, host: Host, slow: int) -> None:
-        """Ask it what it is, unless that would start it, or `slow` others did not answer in time already."""
+    def __init__(self, path: str, connect: Connect, proc: str, host: Host, slow: int, *, named: bool) -> None:
+        """Ask it what it is, unless that would start it, or `slow` others did not answer in time already.
+
+        Args:
+            path: of its socket.
+            connect: makes an engine for it.
+            proc: where proc is mounted.
+            host: whose processes may serve the socket.
+            slow: daemons that did not answer in time before.
+            named: by a record; another is asked only where that is known to start nothing.
+        """
         self.path = path
         self.failure: DaemonError | None = None
         self.engine: Engine | None = None
@@ -61,7 +77,7 @@ class _Daemon:
         self.not_checked: tuple[NotChecked, ...] = ()
         try:
             _give_up(slow)
-            self._leave_asleep(host)
+            self._leave_asleep(host, named=named)
             self.engine = connect(path)
             self.facts = self.engine.facts()
         except DaemonError as error:
@@ -69,7 +85,7 @@ class _Daemon:
         pid = self.engine.listener_pid() if self.engine is not None else None
         self.listener = find_engine(path, pid, proc)
 
-    def _leave_asleep(self, host: Host) -> None:
+    def _leave_asleep(self, host: Host, *, named: bool) -> None:
         """Look whether a question would start an engine.
 
         Raises:
@@ -79,6 +95,8 @@ class _Daemon:
         if waits is True:
             raise DaemonError("engine_asleep", ASLEEP, stage="connect")
         if isinstance(waits, CannotKnow) and not engine_runs(pids=lambda _: host.pids()):
+            if not named:
+                raise DaemonError("engine_asleep", f"{ASLEEP}: {waits.detail}", stage="connect")
             what = f"whether the question started the engine at {self.path}"
             self.not_checked = (NotChecked(what, waits.detail),)
 
@@ -134,6 +152,7 @@ class Checker:
         read: Reader = read_configuration,
         proc: str = PROC,
         host: Host | None = None,
+        default: str = DEFAULT_SOCKET,
     ) -> None:
         """Prepare.
 
@@ -143,7 +162,9 @@ class Checker:
             read: gives the client's configuration files.
             proc: where proc is mounted.
             host: whose processes may serve a socket; this one by default.
+            default: the socket of a client without configuration.
         """
+        self.default = default
         self.host = RealHost() if host is None else host
         self.connect = connect
         self.home = home
@@ -177,7 +198,7 @@ class Checker:
             code = shown.code or "endpoint_unresolved"
             said = f"{shown.address}: {shown.reason}" if shown.address else shown.reason or ""
             return _check(view, code, shown, (finding(code, said, path=where),))
-        daemon = self._daemon(endpoint)
+        daemon = self._daemon(endpoint.socket)
         found = tuple(daemon.findings(where, view))
         try:
             if daemon.failure is not None or daemon.engine is None:
@@ -209,29 +230,50 @@ class Checker:
         ]
         return tuple(one for daemon in asked for one in daemon.not_checked)
 
-    def orphans(self, lease: str, where: str) -> list[Finding]:
-        """Containers that carry the label of a lease whose record is bad, at the daemons asked so far."""
+    def orphans(self, leases: Mapping[str, str]) -> list[Finding]:
+        """Containers that carry the label of a lease whose record is bad, the only clue that is left.
+
+        The daemons asked so far are asked, and if none of them answers, the default one where its socket is there.
+
+        Args:
+            leases: the records' paths, by lease.
+        """
+        if not any(self._answering()) and os.path.lexists(self.default):
+            self._daemon(self.default, named=False)
         found: list[Finding] = []
-        for path, daemon in sorted(self.daemons.items()):
-            if daemon.engine is None or daemon.failure is not None:
-                continue
-            try:
-                listed = daemon.engine.labelled(LABEL, lease)
-            except DaemonError as error:
-                daemon.failure = error
-                continue
-            found += [
-                finding("label_orphan", f"container {one.id}, state {one.state}, at {path}", path=where)
-                for one in listed
-            ]
+        for lease, where in leases.items():
+            for daemon, engine in self._answering():
+                try:
+                    listed = engine.labelled(LABEL, lease)
+                except DaemonError as error:
+                    daemon.failure = error
+                    continue
+                found += [
+                    finding(
+                        "label_orphan", f"container {one.id}, state {one.state}, at {daemon.path}", path=where
+                    )
+                    for one in listed
+                ]
         return found
 
-    def _daemon(self, endpoint: Endpoint) -> _Daemon:
-        path = endpoint.socket or ""
+    def asked_for_labels(self) -> str:
+        """Which daemons answered about labels and which did not, in words."""
+        there = [daemon.path for daemon, _ in self._answering()]
+        silent = [f"{path} ({one.failure.code})" for path, one in sorted(self.daemons.items()) if one.failure]
+        said = [f"looked for at {', '.join(there)}, and nowhere else"] if there else []
+        said += [f"no answer from {', '.join(silent)}"] if silent else []
+        return "; ".join(said) or "no daemon was asked"
+
+    def _answering(self) -> Iterator[tuple[_Daemon, Engine]]:
+        for _, daemon in sorted(self.daemons.items()):
+            if daemon.engine is not None and daemon.failure is None:
+                yield daemon, daemon.engine
+
+    def _daemon(self, path: str, *, named: bool = True) -> _Daemon:
         if path not in self.daemons:
             asked = [one.failure for one in self.daemons.values() if one.engine is not None]
             slow = sum(failure is not None and failure.code == "daemon_slow" for failure in asked)
-            self.daemons[path] = _Daemon(path, self.connect, self.proc, self.host, slow)
+            self.daemons[path] = _Daemon(path, self.connect, self.proc, self.host, slow, named=named)
         return self.daemons[path]
 
 
@@ -255,13 +297,15 @@ def check_store(report: StoreReport, checker: Checker, leases: tuple[str, ...] =
         if not leases or view.lease in leases
     ]
     findings = [found for check in checks for found in check.findings]
-    for entry in report.entries:
-        if (
-            entry.lease is not None
-            and entry.name == f"{entry.lease}.json"
-            and (not leases or entry.lease in leases)
-        ):
-            findings += checker.orphans(entry.lease, f"{report.state_dir}/{entry.name}")
+    bad = {
+        entry.lease: f"{report.state_dir}/{entry.name}"
+        for entry in report.entries
+        if entry.lease is not None
+        and entry.name == f"{entry.lease}.json"
+        and (not leases or entry.lease in leases)
+    }
+    if bad:
+        findings += checker.orphans(bad)
     return CheckReport(
         state_dir=report.state_dir,
         verdict=_verdict(report, findings),
@@ -273,11 +317,7 @@ def check_store(report: StoreReport, checker: Checker, leases: tuple[str, ...] =
             NotChecked(
                 "creations on their way", "no answer of a daemon shows that a request can no longer complete"
             ),
-            *(
-                (NotChecked("bad records", "they name no daemon that could be asked"),)
-                if report.entries
-                else ()
-            ),
+            *((NotChecked("containers of bad records", checker.asked_for_labels()),) if bad else ()),
             *checker.not_checked(),
             *dict.fromkeys(left for check in checks for left in check.not_checked),
         ),
