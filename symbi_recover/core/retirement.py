@@ -121,8 +121,9 @@ class Evidence(Struct, frozen=True, kw_only=True):
     absence: str | None
     """None if name and label are absent; else the code that says what is there, or that nobody answered."""
     fence: Fence = Fence()
-    same_engine: bool = True
-    same_boot: bool = True
+    same_engine: bool
+    same_boot: bool
+    """At the end of the run as at its beginning."""
     staging_acknowledged: bool
     receipt_ready: bool
     confirmed: bool
@@ -293,6 +294,8 @@ class ReconcileAct(Strict, frozen=True, kw_only=True):
     record_sha256: str
     action: Literal["remove_container", "retire_record"]
     container_id: str | None
+    engine: str
+    """Id and data root of the daemon that was asked; only there is a later absence the end of this act."""
 
 
 class ReconcileNote(Strict, frozen=True, kw_only=True):
@@ -362,6 +365,7 @@ class WitnessDocument(Document, frozen=True, kw_only=True):
 
     schema: str = "symbi-recover/lease-witness-report.v1"
     report: WitnessReport
+    ledger: str | None = None
 
 
 class RetireDocument(Document, frozen=True, kw_only=True):
@@ -377,6 +381,7 @@ class FenceDocument(Document, frozen=True, kw_only=True):
 
     schema: str = "symbi-recover/lease-fences.v1"
     report: FenceReport
+    ledger: str | None = None
 
 
 SCHEMAS: dict[str, type[Any]] = {

@@ -58,7 +58,10 @@ def propose_reconciliation(
         items=items,
         findings=tuple(findings),
         not_checked=(
-            NotChecked("creations on their way", "a record whose container is absent is never retired here"),
+            NotChecked(
+                "creations on their way",
+                "a record that names no container (`creating`, `uncertain`) is never retired on absence here",
+            ),
             *((NotChecked("bad records", "they name no container"),) if report.entries else ()),
             *checker.not_checked(),
             *dict.fromkeys(left for _, check in checks for left in check.not_checked),

@@ -34,8 +34,7 @@ def reconciliation(
     lines = [f"{paint('strong', word)}  {safe(report.state_dir)}", f"  helper: {helper(report.helper)}"]
     lines += [line for item in report.items for line in _item(item, paint)] or ["  no records"]
     lines += findings(report.findings, paint, report.state_dir) + not_checked(report.not_checked, paint)
-    if ledger is not None:
-        lines += ["", f"  {safe(ledger)}"]
+    lines += _ledger(ledger)
     return [*lines, "", f"Verdict {int(verdict)}. Next: {next_step}"]
 
 
@@ -76,8 +75,7 @@ def retirement(
     lines += not_checked(report.not_checked, paint)
     if report.receipt is not None:
         lines += ["", f"  receipt {safe(report.receipt)}"]
-    if ledger is not None:
-        lines.append(f"  {safe(ledger)}")
+    lines += _ledger(ledger)
     return [*lines, "", f"Verdict {int(verdict)}. Next: {next_step}"]
 
 
@@ -126,10 +124,17 @@ def _rows(rows: tuple[Row, ...], paint: Painter) -> list[str]:
     return lines
 
 
-def witnesses(report: WitnessReport, verdict: Exit, paint: Painter, next_step: str) -> list[str]:
+def _ledger(said: str | None) -> list[str]:
+    return [] if said is None else ["", f"  {safe(said)}"]
+
+
+def witnesses(
+    report: WitnessReport, verdict: Exit, paint: Painter, next_step: str, ledger: str | None
+) -> list[str]:
     """`lease witness`."""
+    word = "WITNESSED" if report.witnesses else "NOTHING WITNESSED"
     lines = [
-        f"{paint('strong', 'WITNESSED')}  {safe(report.state_dir)}",
+        f"{paint('strong', word)}  {safe(report.state_dir)}",
         f"  helper: {helper(report.helper)}",
     ]
     for path, witness in zip(report.written, report.witnesses, strict=True):
@@ -138,10 +143,13 @@ def witnesses(report: WitnessReport, verdict: Exit, paint: Painter, next_step: s
             lines.append(f"  {_scan(witness.scan)}")
         lines += [f"      {safe(remark)}" for remark in witness.remarks]
     lines += findings(report.findings, paint, report.state_dir)
+    lines += _ledger(ledger)
     return [*lines, "", f"Verdict {int(verdict)}. Next: {next_step}"]
 
 
-def fences(report: FenceReport, verdict: Exit, paint: Painter, next_step: str) -> list[str]:
+def fences(
+    report: FenceReport, verdict: Exit, paint: Painter, next_step: str, ledger: str | None
+) -> list[str]:
     """`lease fences`."""
     word = "DONE" if report.executed else "PLAN"
     lines = [f"{paint('strong', word)}  {', '.join(map(safe, report.endpoints)) or 'no endpoint'}"]
@@ -156,6 +164,7 @@ def fences(report: FenceReport, verdict: Exit, paint: Painter, next_step: str) -
             f"  {one.kind} {safe(one.id)} {safe(one.name)}, lease {safe(one.lease)}, {safe(one.state)}: {said}"
         )
     if not report.fences:
-        lines.append("  no fences")
+        lines.append("  no fences" if verdict is Exit.OK else "  no fences were seen")
     lines += findings(report.findings, paint)
+    lines += _ledger(ledger)
     return [*lines, "", f"Verdict {int(verdict)}. Next: {next_step}"]

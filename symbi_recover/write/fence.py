@@ -12,6 +12,7 @@ import os
 import secrets
 from collections.abc import Callable
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from symbi_recover.core.findings import Finding
@@ -22,7 +23,7 @@ from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.read.retirement.notes import FENCES, SUFFIX
 from symbi_recover.wire.retirement import encode
 from symbi_recover.write.daemon import EngineHand, NameTaken
-from symbi_recover.write.lock import HeldLock, try_lock
+from symbi_recover.write.lock import HeldLock, is_behind_name, try_lock
 from symbi_recover.write.notes import own_folder, remove_own, write_own
 
 Hands = Callable[[str], EngineHand]
@@ -104,7 +105,10 @@ class FenceWork:
         return self.fence
 
     def remove(self) -> str | None:
-        """Remove whatever was made, and the note; None, or why something may be left. A repeat does no harm."""
+        """Remove whatever was made, and the note; None, or why something may be left. A repeat does no harm.
+
+        A fence that stood and is not there any more is broken: somebody else took it away, and nobody knows when.
+        """
         if self._lock is None:
             return None
         try:
@@ -120,11 +124,19 @@ class FenceWork:
     def _remove(self) -> str | None:
         hand = self._hands(self.note.endpoint)
         try:
-            return remove_fence(hand, self.note)
+            removal = remove_fence(hand, self.note)
         except DaemonError as error:
             return f"{error.code}: {error.message}"
         finally:
             hand.close()
+        if (
+            self.fence.state == "unbroken"
+            and self.fence.container_id not in removal.removed
+            and not removal.why
+        ):
+            why = "it was gone before this run took it away"
+            self.fence = replace(self.fence, state="fence_broken", why=why)
+        return removal.why
 
     def release(self) -> None:
         """Let others take care of what is left."""
@@ -134,41 +146,56 @@ class FenceWork:
 
 
 def lock_note(home: str, note: FenceNote) -> HeldLock | None:
-    """Lock a note; None if a run holds it.
+    """Lock a note; None if a run holds it, or has just removed it.
 
     Raises:
         RefusedError: `lock_uncertain`, `operator_home_unsafe`.
         UnexaminedError: the note cannot be opened.
     """
+    name = note_name(note)
     with own_folder(home, FENCES) as folder:
-        file = OpenedFile.open(note_name(note), folder=folder)
-    taken = False
-    try:
-        taken = try_lock(file.descriptor, file.path, fcntl.flock)
-    finally:
-        if not taken:
-            os.close(file.descriptor)
+        file = OpenedFile.open(name, folder=folder)
+        taken = False
+        try:
+            taken = try_lock(file.descriptor, file.path, fcntl.flock) and is_behind_name(file, name, folder)
+        finally:
+            if not taken:
+                os.close(file.descriptor)
     return HeldLock(file) if taken else None
 
 
-def remove_fence(hand: EngineHand, note: FenceNote) -> str | None:
-    """Remove the container and the image of a note, by their ids and never by force; None, or why one is left.
+class Removal(Struct, frozen=True):
+    """What became of a fence."""
+
+    removed: frozenset[str]
+    """Ids of the containers that were there and are not any more."""
+    why: str | None = None
+    """Why something is left, or None."""
+
+
+def remove_fence(hand: EngineHand, note: FenceNote) -> Removal:
+    """Remove the container and the image of a note, by their ids and never by force.
 
     Raises:
         DaemonError: the daemon refused, or did not answer.
     """
+    removed: set[str] = set()
     for one in hand.fences():
         if not is_of(one.labels, note):
             continue
         if f"{NAME_PREFIX}{note.lease}" not in one.names or one.state != _UNSTARTED:
-            return f"container {one.id} carries our nonce, is named {', '.join(one.names)} and {one.state}"
-        hand.remove_container(one.id, force=False, volumes=False)
+            names = ", ".join(one.names)
+            return Removal(
+                frozenset(), f"container {one.id} carries our nonce, is named {names} and {one.state}"
+            )
+        if hand.remove_container(one.id, force=False, volumes=False):
+            removed.add(one.id)
     for image in hand.fence_images():
         if is_of(image.labels, note):
             hand.remove_image(image.id)
     left = [one.id for one in hand.fences() if is_of(one.labels, note)]
     left += [image.id for image in hand.fence_images() if is_of(image.labels, note)]
-    return f"{', '.join(left)} is still there" if left else None
+    return Removal(frozenset(removed), f"{', '.join(left)} is still there" if left else None)
 
 
 def is_of(labels: dict[str, str], note: FenceNote) -> bool:

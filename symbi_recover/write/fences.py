@@ -24,15 +24,20 @@ from symbi_recover.write.ledger import Recorder
 from symbi_recover.write.notes import remove_own
 
 COMMAND = "lease fences"
+_SETTLED_NS = 3_600_000_000_000
+_PENDING = (
+    "there is no fence, but its creation may still be carried out; ask again when the note is an hour old"
+)
 
 
-def survey(home: str, endpoints: tuple[str, ...], hands: Hands) -> FenceReport:
+def survey(home: str, endpoints: tuple[str, ...], hands: Hands, now_ns: int) -> FenceReport:
     """List every fence; nothing is changed.
 
     Args:
         home: the operator's folder.
         endpoints: sockets to ask besides those of the notes.
         hands: connects to one. A daemon that a question would only start is not asked.
+        now_ns: nanoseconds since 1970; a note without a fence is left until it is an hour old.
     """
     notes, findings = _notes(home)
     host = RealHost()
@@ -45,7 +50,7 @@ def survey(home: str, endpoints: tuple[str, ...], hands: Hands) -> FenceReport:
             continue
         hand = hands(endpoint)
         try:
-            views += _at(hand, endpoint, [note for note in notes if note.endpoint == endpoint])
+            views += _at(hand, endpoint, [note for note in notes if note.endpoint == endpoint], now_ns)
         except DaemonError as error:
             findings.append(finding(error.code, error.message, path=endpoint))
         finally:
@@ -72,7 +77,7 @@ def _notes(home: str) -> tuple[list[FenceNote], list[Finding]]:
     return notes, findings
 
 
-def _at(hand: EngineHand, endpoint: str, notes: list[FenceNote]) -> Iterator[FenceView]:
+def _at(hand: EngineHand, endpoint: str, notes: list[FenceNote], now_ns: int) -> Iterator[FenceView]:
     seen: set[str] = set()
     for container in hand.fences():
         named = next((note for note in notes if is_of(container.labels, note)), None)
@@ -109,7 +114,13 @@ def _at(hand: EngineHand, endpoint: str, notes: list[FenceNote]) -> Iterator[Fen
                 state="without a fence",
                 ours=True,
                 code="fence_note_stale",
+                outcome="planned" if _is_settled(note, now_ns) else "left",
             )
+
+
+def _is_settled(note: FenceNote, now_ns: int) -> bool:
+    """Whether a creation that is not there now is out of the question."""
+    return now_ns - note.at_ns >= _SETTLED_NS
 
 
 def _view(
@@ -130,14 +141,16 @@ def _view(
 
 
 def _hash(views: list[FenceView]) -> str:
-    acts = [[one.kind, one.id, one.lease, one.nonce, one.endpoint] for one in views if one.ours]
+    acts = [
+        [one.kind, one.id, one.lease, one.nonce, one.endpoint] for one in views if one.outcome == "planned"
+    ]
     return canonical.digest(["lease-fences-v1", acts]).removeprefix("sha256:")
 
 
 def clear(
-    home: str, endpoints: tuple[str, ...], hands: Hands, *, confirm: str, recorder: Recorder
+    home: str, endpoints: tuple[str, ...], hands: Hands, *, confirm: str, recorder: Recorder, now_ns: int
 ) -> FenceReport:
-    """Remove our own left-over fences.
+    """Remove our own left-over fences. A note without a fence goes once it is an hour old.
 
     Args:
         home: the operator's folder.
@@ -145,12 +158,13 @@ def clear(
         hands: connects to one.
         confirm: hash of the plan that was reviewed.
         recorder: of the ledger.
+        now_ns: nanoseconds since 1970.
 
     Raises:
         StaleError: `plan_changed`.
     """
-    plan = survey(home, endpoints, hands)
-    acts = [one for one in plan.fences if one.ours]
+    plan = survey(home, endpoints, hands, now_ns)
+    acts = [one for one in plan.fences if one.outcome == "planned"]
     if not acts:
         return replace(plan, executed=True)
     if plan.plan_hash != confirm:
@@ -164,31 +178,36 @@ def clear(
     outcomes: dict[str, tuple[str, str]] = {}
     for note in notes:
         if any(one.nonce == note.nonce for one in acts):
-            outcomes[note.nonce] = _clear_one(home, note, hands)
+            outcomes[note.nonce] = _clear_one(home, note, hands, certain=_is_settled(note, now_ns))
     views = tuple(_after(one, outcomes) for one in plan.fences)
     failed = any(one.outcome == "failed" for one in views)
     recorder.finish("failed" if failed else "done")
     reasons = [
-        finding("fence_in_use" if outcome == "left" else "fence_left", why)
+        finding(_left_code(why) if outcome == "left" else "fence_left", why)
         for outcome, why in outcomes.values()
         if outcome != "done"
     ]
     return replace(plan, executed=True, fences=views, findings=(*plan.findings, *reasons))
 
 
+def _left_code(why: str) -> str:
+    return "fence_note_stale" if why == _PENDING else "fence_in_use"
+
+
 def _after(one: FenceView, outcomes: dict[str, tuple[str, str]]) -> FenceView:
     if not one.ours or one.nonce not in outcomes:
         return replace(one, outcome="left")
-    outcome, _ = outcomes[one.nonce]
-    if outcome == "left":
-        return replace(one, outcome="left", code="fence_in_use")
-    return replace(one, outcome="done" if outcome == "done" else "failed")
+    outcome, why = outcomes[one.nonce]
+    if outcome == "left" and not (why == _PENDING and one.kind == "image"):
+        return replace(one, outcome="left", code=_left_code(why))
+    return replace(one, outcome="failed" if outcome == "failed" else "done")
 
 
-def _clear_one(home: str, note: FenceNote, hands: Hands, *, certain: bool = True) -> tuple[str, str]:
-    """What became of one note's fence: done, left or failed, and why; without certainty the note stays.
+def _clear_one(home: str, note: FenceNote, hands: Hands, *, certain: bool) -> tuple[str, str]:
+    """What became of one note's fence: done, left or failed, and why.
 
-    An engine that the question would start is not asked: its start would later look like a proof.
+    Without certainty a note stays whose fence is not there: its creation may still be carried out. An engine that the
+    question would start is not asked: its start would later look like a proof.
     """
     asleep = why_not_asked(note.endpoint, RealHost())
     if asleep is not None:
@@ -199,15 +218,22 @@ def _clear_one(home: str, note: FenceNote, hands: Hands, *, certain: bool = True
             return "left", f"the fence of lease {note.lease} belongs to a run that is at work"
         hand = hands(note.endpoint)
         try:
-            why = remove_fence(hand, note)
-            if why is None and certain:
+            removal = remove_fence(hand, note)
+            if removal.why is None and (certain or removal.removed):
                 remove_own(home, FENCES, note_name(note))
         finally:
             hand.close()
             lock.release()
     except RecoverError as error:
         return "failed", f"{error.code}: {error.message}"
-    return ("done", "") if why is None else ("failed", why)
+    if removal.why is not None:
+        return "failed", removal.why
+    return ("done", "") if certain or removal.removed else ("left", _PENDING)
+
+
+def has_own(home: str, lease: str) -> bool:
+    """Whether an interrupted run of a lease may have left a fence."""
+    return any(note.lease == lease for note in _notes(home)[0])
 
 
 def clear_own(home: str, lease: str, hands: Hands, *, certain: bool) -> list[str]:
@@ -221,4 +247,4 @@ def clear_own(home: str, lease: str, hands: Hands, *, certain: bool) -> list[str
     """
     notes, _ = _notes(home)
     results = [_clear_one(home, note, hands, certain=certain) for note in notes if note.lease == lease]
-    return [why for outcome, why in results if outcome != "done"]
+    return [why for outcome, why in results if outcome != "done" and why != _PENDING]

@@ -7,8 +7,8 @@ One append, under the lock of the ledger file:
 3. append the record with one write, and sync the file.
 
 The ledger's first record is published like a receipt, so a ledger is never without it. `Recorder` is what a command
-holds: an intent that a stopped command left open is taken up again by its repeat, and a repeat of an act that was
-completed adds nothing.
+holds: an intent that a stopped command left open is taken up again by its repeat, and a repeat that
+finds its act completed, and nothing more to do, adds nothing.
 """
 
 import hashlib
@@ -172,8 +172,14 @@ class Recorder:
         self._act: UUID | None = None
         self._complete = False
 
-    def begin(self, command: str, subject: Mapping[str, str], evidence: str) -> None:
+    def begin(self, command: str, subject: Mapping[str, str], evidence: str, *, anew: bool = False) -> None:
         """Write the intent, or take up one that was left open.
+
+        Args:
+            command: its name.
+            subject: what it acts upon.
+            evidence: hash of what was reviewed.
+            anew: there is something to do, so that an earlier act that was completed is another one.
 
         Raises:
             RefusedError: it could not be written, so the act must not begin.
@@ -185,7 +191,7 @@ class Recorder:
         def decide(report: LedgerReport) -> list[tuple[str, Any]]:
             for act in reversed(report.acts):
                 if (act.command, act.subject, act.evidence) == (command, named, evidence):
-                    if act.outcome is None or act.successful:
+                    if act.outcome is None or (act.successful and not anew):
                         self._act, self._complete = act.id, act.successful
                         return []
                     break

@@ -32,7 +32,7 @@ from symbi_recover.wire.retirement import encode
 from symbi_recover.write.daemon import EngineHand
 from symbi_recover.write.ledger import Recorder
 from symbi_recover.write.notes import write_own
-from symbi_recover.write.records import unlink_record
+from symbi_recover.write.records import need_writable, unlink_record
 from symbi_recover.write.supervisor import HeldStore, is_local, supervisor_lock
 
 COMMAND = "lease reconcile"
@@ -77,7 +77,11 @@ def reconcile(request: Request) -> ReconcileReport:
             checker.close()
         acts, remarks = _consented(plan, request)
         plan = replace(plan, findings=(*plan.findings, *remarks))
-        request.recorder.begin(COMMAND, {"state_dir": held.path, "confirm": request.confirm}, request.confirm)
+        anew = any(report.lease(act.lease) is not None for act in acts)
+        if anew:
+            need_writable(held)
+        subject = {"state_dir": held.path, "confirm": request.confirm}
+        request.recorder.begin(COMMAND, subject, request.confirm, anew=anew)
         try:
             done = _carry_out(plan, report, acts, held, request)
         except RecoverError as error:
@@ -134,7 +138,13 @@ def _act(item: ReconcileItem) -> ReconcileAct:
         record_sha256=item.record_sha256,
         action="remove_container" if item.action == "remove_container" else "retire_record",
         container_id=item.container_id,
+        engine=_engine(item),
     )
+
+
+def _engine(item: ReconcileItem) -> str:
+    """Which daemon answered, as far as it can be told again by another visit."""
+    return "" if item.engine is None else f"{item.engine.engine_id} {item.engine.data_root}"
 
 
 def _noted(state_dir: str, acts: tuple[ReconcileAct, ...], request: Request) -> _Noted:
@@ -188,10 +198,10 @@ def _do(
     if view is None or item.record_sha256 != act.record_sha256:
         return _failed(item, "record_changed", "the record is not the one that was reviewed")
     # A container that is gone by now may be the work of an interrupted run; any other difference is not agreed to.
-    # Behind a link or a proxy the answer may be another engine's: there, as in a plan, absence shows nothing.
+    # Behind a link or a proxy, or from another engine or data root, absence shows nothing.
     doubted = any(found.code in ABSENCE_DOUBTS for found in item.findings)
     absent = item.code in ("container_absent", "container_gone") and not doubted
-    begun = act.action == "remove_container" and absent
+    begun = act.action == "remove_container" and absent and _engine(item) == act.engine
     if not begun and (item.action, item.container_id) != (act.action, act.container_id):
         return _failed(item, "plan_changed", f"{item.code} now")
     try:

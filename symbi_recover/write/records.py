@@ -5,10 +5,38 @@ import os
 from symbi_recover.core.errors import RefusedError, StaleError, UnexaminedError
 from symbi_recover.core.lease_records import RECORD_LIMIT
 from symbi_recover.core.witness import RecordIdentity
-from symbi_recover.read.evidence.opener import OpenedFile, system_text
+from symbi_recover.read.evidence.opener import OpenedFile, examining, system_text
 from symbi_recover.wire.retirement import digest
 from symbi_recover.write.atomic import changing, sync_folder
 from symbi_recover.write.supervisor import HeldStore
+
+
+def is_gone(held: HeldStore, lease: str) -> bool:
+    """Whether there certainly is nothing under a record's name.
+
+    Raises:
+        UnexaminedError: that cannot be told.
+    """
+    name = f"{lease}.json"
+    try:
+        with examining(f"{held.path}/{name}"):
+            os.stat(name, dir_fd=held.folder, follow_symlinks=False)
+    except UnexaminedError as error:
+        if error.code != "file_missing":
+            raise
+        return True
+    return False
+
+
+def need_writable(held: HeldStore) -> None:
+    """Make sure that a record could be removed, as far as that can be known before anything is done.
+
+    Raises:
+        RefusedError: `write_failed`.
+    """
+    if not os.access(".", os.W_OK | os.X_OK, dir_fd=held.folder, effective_ids=True):
+        message = "no record can be removed here: the directory is read-only, or the right is missing"
+        raise RefusedError("write_failed", message, path=held.path)
 
 
 def read_same(held: HeldStore, record: RecordIdentity) -> bytes:

@@ -5,7 +5,6 @@ record's digest repeated, the store is locked and `retire_run.py` does the rest.
 done, and all other evidence is told all the same.
 """
 
-import os
 from contextlib import ExitStack
 from typing import Literal, get_args
 
@@ -21,6 +20,7 @@ from symbi_recover.write.retire_request import (
     Outcome,
     Request,
     judged,
+    no_key,
     record_of,
     report_of,
     terms,
@@ -80,17 +80,15 @@ def _without_lock(request: Request, refusal: _Refused | None = None) -> RetireRe
         details[lock] = refusal.why
     else:
         lock = "supervisor_running" if report.helper.supervises else "not_taken"
-    local = why_not_local(report.state_dir)
-    if local is not None:
-        details["state_dir_not_local"] = local
-    evidence = seen.evidence(
+    agreed = terms(
+        request,
+        view,
         lock=lock,
-        local=local is None,
-        confirmed=request.confirm is not None,
-        record_same=request.confirm in (None, view.sha256),
+        not_local=why_not_local(report.state_dir),
+        no_receipt=no_key(request.home),
         details=details,
-        **terms(request, view, ready=os.path.lexists(f"{request.home}/{keys.KEY_NAME}")),
     )
+    evidence = seen.evidence(agreed, seen.unfenced)
     outcome: Outcome = "plan" if refusal is None else "refused"
     told = report_of(
         request, report, outcome, seen=seen.seen, decision=decide(evidence), findings=seen.findings

@@ -9,11 +9,12 @@ from msgspec import Struct
 from symbi_recover.core.errors import UnexaminedError
 from symbi_recover.core.findings import Finding, NotChecked
 from symbi_recover.core.leases import LeaseView, StoreReport
-from symbi_recover.core.retirement import NOT_ESTABLISHED, Decision, RetireReport, Seen
+from symbi_recover.core.retirement import NOT_ESTABLISHED, Decision, LockState, RetireReport, Seen
 from symbi_recover.read.evidence.opener import FOLDER_FLAGS, FileFacts
-from symbi_recover.read.retirement.examine import Asker
+from symbi_recover.read.retirement.examine import Asker, Terms
 from symbi_recover.read.verify.lease_judge import judge
 from symbi_recover.read.verify.lease_store import StoreSnapshot, read_store
+from symbi_recover.write import keys
 from symbi_recover.write.fence import Hands
 from symbi_recover.write.ledger import Recorder
 from symbi_recover.write.supervisor import is_local
@@ -58,14 +59,43 @@ def record_of(request: Request, snapshot: StoreSnapshot, report: StoreReport) ->
     return view, snapshot.folder
 
 
-def terms(request: Request, view: LeaseView, *, ready: bool) -> dict[str, bool]:
-    """What the operator agreed to, and whether a receipt can be written."""
-    return {
-        "staging_acknowledged": request.acknowledge_staging or not view.record.staging,
-        "accept_wall_clock": request.accept_wall_clock,
-        "attested": request.statement is not None,
-        "receipt_ready": ready,
-    }
+def terms(
+    request: Request,
+    view: LeaseView,
+    *,
+    lock: LockState,
+    not_local: str | None,
+    no_receipt: str | None,
+    details: dict[str, str],
+) -> Terms:
+    """What the operator agreed to, and what stands against it on our side.
+
+    Args:
+        request: what was asked.
+        view: the record.
+        lock: how the lock stands.
+        not_local: from `why_not_local`.
+        no_receipt: why no receipt can be written, or None.
+        details: further words for codes.
+    """
+    said = {"state_dir_not_local": not_local, "receipt_unavailable": no_receipt}
+    return Terms(
+        lock=lock,
+        local=not_local is None,
+        confirmed=request.confirm is not None,
+        record_same=request.confirm in (None, view.sha256),
+        receipt_ready=no_receipt is None,
+        staging_acknowledged=request.acknowledge_staging or not view.record.staging,
+        accept_wall_clock=request.accept_wall_clock,
+        attested=request.statement is not None,
+        details=details | {code: why for code, why in said.items() if why is not None},
+    )
+
+
+def no_key(home: str) -> str | None:
+    """Why a receipt could not be signed; None if there is a key."""
+    there = os.path.lexists(f"{home}/{keys.KEY_NAME}")
+    return None if there else "the operator has no key; see `symbi-recover key init`"
 
 
 def why_not_local(path: str) -> str | None:

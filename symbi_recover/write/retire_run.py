@@ -17,7 +17,6 @@ removes left-over fences of its own, gathers all evidence anew, or completes the
 
 import base64
 import os
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -40,15 +39,15 @@ from symbi_recover.read.evidence.opener import FileFacts
 from symbi_recover.read.retirement.census import take_census, wait_for_quiet
 from symbi_recover.read.retirement.clients import scan_clients
 from symbi_recover.read.retirement.engine import absence_of, look_at_engine
-from symbi_recover.read.retirement.examine import Examination, examine, with_run
+from symbi_recover.read.retirement.examine import Examination, Fenced, examine, with_run
 from symbi_recover.read.retirement.notes import RETIREMENTS
 from symbi_recover.read.retirement.table import decide, might_retire
 from symbi_recover.write.atomic import changing, sync_folder
 from symbi_recover.write.fence import FenceWork
-from symbi_recover.write.fences import clear_own
+from symbi_recover.write.fences import clear_own, has_own
 from symbi_recover.write.notes import usable
 from symbi_recover.write.receipts import Earlier, Receipts
-from symbi_recover.write.records import read_same, unlink_record
+from symbi_recover.write.records import is_gone, need_writable, read_same, unlink_record
 from symbi_recover.write.retire_request import (
     Outcome,
     Request,
@@ -76,32 +75,22 @@ class Run:
         self.asker = request.asker(self.report.helper_uid)
         self.extra: list[Finding] = self.receipts.findings if self.receipts is not None else []
         """What goes into every report; the receipts add to it."""
-        self.scans: tuple[Scan, ...] = ()
-        self.census: Quiescence | None = None
         self.details: dict[str, str] = {}
+        self._begun = False
+        self._receipt_sha256 = ""
 
     def go(self) -> RetireReport:
         """All steps."""
         self.held.check()
-        if self.snapshot.entry(f"{self.request.lease}.json") is None:
+        if is_gone(self.held, self.request.lease):
             before = self._before()
             if before is not None:
                 return before
         view, folder = self._record()
         if self.receipts is not None and self.receipts.interrupted(view.sha256) is not None:
             self.extra.append(finding("retirement_unfinished", "an earlier intent has no receipt"))
-        if view.sha256 == self.request.confirm:
-            left = clear_own(self.request.home, view.lease, self.request.hands, certain=False)
-            self.extra += [finding("fence_left", why) for why in left]
-        seen = examine(view, self.report, folder, self.asker)
-        self.scans = (seen.scan,)
-        evidence = self._evidence(seen)
-        if not might_retire(evidence):
-            return self._refused(seen, decide(evidence), None)
-        subject = {"state_dir": self.held.path, "lease": view.lease}
-        self.request.recorder.begin(COMMAND, subject, view.sha256)
         try:
-            report = self._fenced(seen)
+            report = self._act(view, folder)
         except RecoverError as error:
             self.request.recorder.finish("failed", error=error)
             raise
@@ -110,7 +99,25 @@ class Run:
         self.request.recorder.finish("done" if done else "refused", receipts=receipts)
         return report
 
-    _receipt_sha256 = ""
+    def _act(self, view: LeaseView, folder: FileFacts) -> RetireReport:
+        """Clear own left-overs, examine, and go on if that can lead to something; the ledger knows before each change."""
+        if view.sha256 == self.request.confirm and has_own(self.request.home, view.lease):
+            self._begin(view)
+            left = clear_own(self.request.home, view.lease, self.request.hands, certain=False)
+            self.extra += [finding("fence_left", why) for why in left]
+        seen = examine(view, self.report, folder, self.asker)
+        evidence = self._evidence(seen, seen.unfenced)
+        if not might_retire(evidence):
+            return self._refused(seen, decide(evidence), seen.unfenced)
+        need_writable(self.held)
+        self._begin(view)
+        return self._fenced(seen)
+
+    def _begin(self, view: LeaseView) -> None:
+        if not self._begun:
+            subject = {"state_dir": self.held.path, "lease": view.lease}
+            self.request.recorder.begin(COMMAND, subject, view.sha256, anew=True)
+            self._begun = True
 
     def _record(self) -> tuple[LeaseView, FileFacts]:
         try:
@@ -158,28 +165,16 @@ class Run:
             receipt=receipt,
         )
 
-    def _evidence(self, seen: Examination, **facts: Any) -> Evidence:
-        view = seen.view
-        why_receipt = self._why_no_receipt()
-        why_local = is_local(self.held.folder)
-        details = dict(self.details)
-        if why_receipt is not None:
-            details["receipt_unavailable"] = why_receipt
-        if why_local is not None:
-            details["state_dir_not_local"] = why_local
-        return seen.evidence(
-            **{
-                "lock": "held",
-                "local": why_local is None,
-                "confirmed": True,
-                "record_same": view.sha256 == self.request.confirm,
-                "scans": self.scans,
-                "quiescence": self.census,
-                "details": details,
-                **terms(self.request, view, ready=why_receipt is None),
-                **facts,
-            }
+    def _evidence(self, seen: Examination, fenced: Fenced) -> Evidence:
+        agreed = terms(
+            self.request,
+            seen.view,
+            lock="held",
+            not_local=is_local(self.held.folder),
+            no_receipt=self._why_no_receipt(),
+            details=self.details,
         )
+        return seen.evidence(agreed, fenced)
 
     def _why_no_receipt(self) -> str | None:
         if self.signer is None:
@@ -194,32 +189,39 @@ class Run:
         )
         try:
             self.extra += work.make()
-            evidence = self._behind(seen, work)
-            decision = decide(evidence)
+            fenced = self._behind(seen, work)
+            decision = decide(self._evidence(seen, fenced))
             if not decision.retire:
-                return self._refused(seen, decision, work)
-            return self._proven(seen, decision, work)
+                return self._refused(seen, decision, fenced, work)
+            return self._proven(seen, decision, fenced, work)
+        except RecoverError as error:
+            why = work.remove()
+            if why is not None:
+                left = f"a fence is left ({why}); see `symbi-recover lease fences`"
+                error.detail = f"{error.detail}; {left}" if error.detail else left
+            raise
         finally:
             work.remove()
 
-    def _behind(self, seen: Examination, work: FenceWork) -> Evidence:
+    def _behind(self, seen: Examination, work: FenceWork) -> Fenced:
         """Steps 4 and 5: scan again, drain and census, then fence, engine and boot as they were."""
-        facts: dict[str, Any] = {"fence": work.fence}
+        fenced = replace(seen.unfenced, fence=work.fence)
         if work.fence.state != "unbroken":
             self.details[work.fence.state] = work.fence.why or ""
-            return self._evidence(seen, **facts)
+            return fenced
         folders = (self.held.path, self.asker.given_path)
-        self.scans = (*self.scans, scan_clients(seen.view.record, folders, self.asker.host))
-        self._note_scan(self.scans[-1])
+        scan = scan_clients(seen.view.record, folders, self.asker.host)
+        self._note_scan(scan)
+        fenced = replace(fenced, scans=(*fenced.scans, scan))
         sight = seen.sight
-        rows = {row.row for row in decide(self._evidence(seen, **facts)).rows if row.holds}
-        clean = all(scan.clean for scan in self.scans)
+        rows = {row.row for row in decide(self._evidence(seen, fenced)).rows if row.holds}
+        clean = all(one.clean for one in fenced.scans)
         if not rows & {"T1", "T2"} and clean and sight.engine is not None and sight.listener is not None:
-            self.census = take_census(sight.engine, sight.listener, self.asker.host)
-            if self.census.code is not None:
-                self.details[self.census.code] = self.census.why or ""
-        facts |= self._same(seen, work)
-        return self._evidence(seen, **facts)
+            census = take_census(sight.engine, sight.listener, self.asker.host)
+            if census.code is not None:
+                self.details[census.code] = census.why or ""
+            fenced = replace(fenced, quiescence=census)
+        return self._same(seen, fenced, work)
 
     def _note_scan(self, scan: Scan) -> None:
         if scan.hits:
@@ -228,7 +230,7 @@ class Run:
         if scan.unreliable:
             self.details["client_scan_unreliable"] = "; ".join(scan.unreliable)
 
-    def _same(self, seen: Examination, work: FenceWork) -> dict[str, Any]:
+    def _same(self, seen: Examination, fenced: Fenced, work: FenceWork) -> Fenced:
         """Step 5."""
         endpoint = seen.endpoint.address or ""
         hand = self.request.hands(endpoint)
@@ -237,40 +239,42 @@ class Run:
             late = hand.labelled(LABEL, seen.view.lease)
             now = look_at_engine(endpoint, hand, self.asker.host, seen.record.last_write_ns)
         except UnexaminedError as error:
-            why = f"{error.code}: {error.message}"
-            self.details["engine_unavailable"] = why
-            return {"fence": work.fence, "engine_codes": ("engine_unavailable",)}
+            self.details["engine_unavailable"] = f"{error.code}: {error.message}"
+            return replace(fenced, engine_codes=("engine_unavailable",))
         finally:
             hand.close()
         if fence.state != "unbroken":
             self.details[fence.state] = fence.why or ""
-        facts: dict[str, Any] = {
-            "fence": fence,
-            "same_engine": (now.engine, now.listener) == (seen.sight.engine, seen.sight.listener),
-            "same_boot": self.asker.host.boot_id() == seen.boot_id,
-            "engine_codes": tuple(dict.fromkeys((*seen.sight.codes, *now.codes))),
-        }
         if late:
             self.details["container_renamed"] = f"container {late[0].id} carries the lease's label"
-            facts["absence"] = "container_renamed"
-        return facts
+        return replace(
+            fenced,
+            fence=fence,
+            same_engine=(now.engine, now.listener) == (seen.sight.engine, seen.sight.listener),
+            same_boot=self.asker.host.boot_id() == seen.boot_id,
+            engine_codes=tuple(dict.fromkeys((*seen.sight.codes, *now.codes))),
+            absence="container_renamed" if late else fenced.absence,
+        )
 
-    def _proven(self, seen: Examination, decision: Decision, work: FenceWork) -> RetireReport:
+    def _proven(self, seen: Examination, decision: Decision, fenced: Fenced, work: FenceWork) -> RetireReport:
         """Steps 6 to 10."""
         if self.receipts is None:
             raise RefusedError("receipt_unavailable", "the operator has no key")
-        told = with_run(seen, self.scans, work.fence, self.census)
+        told = with_run(seen, fenced)
         data = read_same(self.held, seen.record)
         run = self.receipts.write_intent(self._intent(seen, decision, told, data))
         why = work.remove()
-        if why is not None:
-            left = finding("fence_left", why)
-            receipt = self._write_receipt(run, "refused", (left.code,), (left.message,))
-            return replace(self._refused(seen, decision, None, left), receipt=receipt)
-        late = self._late(seen)
+        against = finding("fence_left", why) if why is not None else None
+        if against is None and work.fence.state != "unbroken":
+            against = finding(work.fence.state, work.fence.why or "")
+        if against is not None:
+            receipt = self._write_receipt(run, "refused", (against.code,), (against.message,))
+            behind = replace(fenced, fence=work.fence)
+            return replace(self._refused(seen, decision, behind, None, against), receipt=receipt)
+        late = self._late(seen, fenced.quiescence)
         if late is not None:
             receipt = self._write_receipt(run, "late_container", (late.code,), (late.message,))
-            return replace(self._refused(seen, decision, None, late), receipt=receipt)
+            return replace(self._refused(seen, decision, fenced, None, late), receipt=receipt)
         synced = unlink_record(self.held, seen.record)
         notes = [finding("retired", f"{', '.join(decision.proofs)}")]
         if not synced:
@@ -304,7 +308,7 @@ class Run:
             at_ns=self.request.clock(),
         )
 
-    def _late(self, seen: Examination) -> Finding | None:
+    def _late(self, seen: Examination, census: Quiescence | None) -> Finding | None:
         """Step 8: what speaks against it after the fence has gone, or None."""
         endpoint = seen.endpoint.address or ""
         hand = self.request.hands(endpoint)
@@ -321,9 +325,9 @@ class Run:
         if self.asker.host.boot_id() != seen.boot_id:
             return finding("boot_changed", "after the fence was removed")
         engine, listener = seen.sight.engine, seen.sight.listener
-        if self.census is None or not self.census.quiet or engine is None or listener is None:
+        if census is None or not census.quiet or engine is None or listener is None:
             return None
-        again = wait_for_quiet(engine, listener, self.asker.host, control=self.census.control or 0)
+        again = wait_for_quiet(engine, listener, self.asker.host, control=census.control or 0)
         if again.quiet:
             return None
         return finding(again.code or "census_unreadable", f"after the fence was removed: {again.why}")
@@ -346,10 +350,14 @@ class Run:
         return path
 
     def _refused(
-        self, seen: Examination, decision: Decision, work: FenceWork | None, *more: Finding
+        self,
+        seen: Examination,
+        decision: Decision,
+        fenced: Fenced,
+        work: FenceWork | None = None,
+        *more: Finding,
     ) -> RetireReport:
         """The record is kept; a fence that stands is taken away."""
-        told = with_run(seen, self.scans, work.fence if work is not None else seen.seen.fence, self.census)
         extra = [*self.extra, *more]
         if work is not None:
             why = work.remove()
@@ -359,7 +367,7 @@ class Run:
             self.request,
             self.report,
             "refused",
-            seen=told,
+            seen=with_run(seen, fenced),
             decision=replace(decision, retire=False),
             findings=(*seen.findings, *extra),
         )

@@ -1,7 +1,8 @@
 """`lease witness`: keeps what is seen of a tombstone, for a later proof (leases.md section 18.4, "Witness file").
 
 Nothing of the store is changed. A visit under the store's lock, with a clean client scan, can later prove a replaced
-engine (T2); one without the lock serves for a reboot alone (T1). The file is new, private and synced.
+engine (T2); one without the lock serves for a reboot alone (T1). The files are new, private and synced; the ledger, if
+there is one, names them.
 """
 
 from collections.abc import Callable
@@ -10,20 +11,23 @@ from contextlib import ExitStack
 from msgspec import Struct
 
 from symbi_recover.core.codes import finding
-from symbi_recover.core.errors import UnexaminedError
+from symbi_recover.core.errors import RecoverError, UnexaminedError
 from symbi_recover.core.findings import Finding
 from symbi_recover.core.leases import LeaseView, StoreReport
 from symbi_recover.core.retirement import WitnessReport
 from symbi_recover.core.witness import Witness
-from symbi_recover.read.evidence.opener import FileFacts
 from symbi_recover.read.retirement.examine import Asker, Examination, examine
 from symbi_recover.read.retirement.notes import SUFFIX, WITNESSES
 from symbi_recover.read.retirement.table import PHASES
 from symbi_recover.read.verify.lease_judge import judge
 from symbi_recover.read.verify.lease_store import read_store
-from symbi_recover.wire.retirement import encode
+from symbi_recover.wire import canonical
+from symbi_recover.wire.retirement import digest, encode
+from symbi_recover.write.ledger import Recorder
 from symbi_recover.write.notes import Written, write_own
 from symbi_recover.write.supervisor import supervisor_lock
+
+COMMAND = "lease witness"
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -35,6 +39,7 @@ class Request(Struct, frozen=True, kw_only=True):
     helper_uid: int | None
     asker: Callable[[int], Asker]
     """For the helper's account."""
+    recorder: Recorder
     clock: Callable[[], int]
 
 
@@ -56,7 +61,10 @@ def witness(request: Request) -> WitnessReport:
             raise UnexaminedError("dir_missing", "there is no state directory", path=report.state_dir)
         views, findings = _chosen(report, request.leases)
         asker = request.asker(report.helper_uid)
-        pairs = [_one(view, report, snapshot.folder, asker, request) for view in views]
+        seen = [examine(view, report, snapshot.folder, asker) for view in views]
+        pairs = _recorded(report.state_dir, seen, asker, request)
+    if report.store_blocked is not False:
+        findings.append(finding("store_blocked", "run `lease verify` for the reasons", path=report.state_dir))
     if pairs and not request.lock:
         findings.append(finding("witness_unlocked", "no lock was taken", path=report.state_dir))
     return WitnessReport(
@@ -85,10 +93,26 @@ def _chosen(report: StoreReport, leases: tuple[str, ...]) -> tuple[list[LeaseVie
     return views, findings
 
 
-def _one(
-    view: LeaseView, report: StoreReport, folder: FileFacts, asker: Asker, request: Request
-) -> tuple[Written, Witness]:
-    seen = examine(view, report, folder, asker)
+def _recorded(
+    state_dir: str, seen: list[Examination], asker: Asker, request: Request
+) -> list[tuple[Written, Witness]]:
+    """Write the witnesses, between an intent and an outcome in the ledger."""
+    if not seen:
+        return []
+    subject = {"state_dir": state_dir, "leases": ",".join(one.view.lease for one in seen)}
+    evidence = canonical.digest([one.record.sha256 for one in seen]).removeprefix("sha256:")
+    request.recorder.begin(COMMAND, subject, evidence, anew=True)
+    try:
+        pairs = [_one(one, asker, request) for one in seen]
+    except RecoverError as error:
+        request.recorder.finish("failed", error=error)
+        raise
+    receipts = {written.path: digest(encode(made)) for written, made in pairs}
+    request.recorder.finish("done", receipts=receipts)
+    return pairs
+
+
+def _one(seen: Examination, asker: Asker, request: Request) -> tuple[Written, Witness]:
     if seen.boot_id is None:
         raise UnexaminedError("worker_unknown", "the boot cannot be told, so a witness would show nothing")
     now = asker.host.now_ns()
@@ -104,7 +128,7 @@ def _one(
         engine=seen.sight.engine,
         remarks=_remarks(seen),
     )
-    return write_own(asker.home, WITNESSES, f"{view.lease}.{now}{SUFFIX}", encode(made)), made
+    return write_own(asker.home, WITNESSES, f"{seen.view.lease}.{now}{SUFFIX}", encode(made)), made
 
 
 def _remarks(seen: Examination) -> tuple[str, ...]:

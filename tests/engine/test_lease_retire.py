@@ -3,6 +3,7 @@
 In every scenario a wrong-labelled neighbour survives, and no fence is left.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -52,6 +53,12 @@ def codes(document):
     return {one["code"] for one in (*decided, *report["findings"])}
 
 
+def told(document):
+    report = document["report"]
+    decided = report["decision"]["findings"] if report["decision"] else []
+    return [f"{one['code']}: {one['message']}" for one in (*decided, *report["findings"])]
+
+
 def retire(store, lease, code, *options):
     return store.json("retire", lease, "--confirm", store.digest(lease), *options, code=code)
 
@@ -60,14 +67,16 @@ def assert_kept(store, lease, *expected, code=4, options=()):
     """Refused with these codes, the record is there with the same bytes, and the plan says as much."""
     before = store.digest(lease)
     document = retire(store, lease, code, *options)
-    assert set(expected) <= codes(document), codes(document)
+    assert set(expected) <= codes(document), told(document)
     assert document["report"]["outcome"] == "refused"
     assert store.digest(lease) == before
     return document
 
 
 def assert_retired(store, lease, *proofs, options=()):
-    document = retire(store, lease, 0, *options)
+    ran = store.cli("retire", lease, "--confirm", store.digest(lease), *options, "--format", "json")
+    document = json.loads(ran.out)
+    assert ran.rc == 0, told(document)
     assert tuple(document["report"]["decision"]["proofs"]) == proofs
     assert lease not in store.records()
     assert len(list((store.home / "retirements").glob("*.receipt.json"))) == 1

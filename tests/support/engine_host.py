@@ -6,7 +6,7 @@ that is synchronised) it sets here.
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from symbi_recover.read.evidence.clock import BirthTime, ClockState, StartTime
 from symbi_recover.read.evidence.kernel import CannotKnow
@@ -35,7 +35,9 @@ class EngineHost(RealHost):
         found = list_pids()
         if isinstance(found, CannotKnow):
             return found
-        return tuple(pid for pid in found if pid == self._own() or not _is_engine(pid))
+        made = _Without(found)
+        made.own = self._own()
+        return made
 
     def scan_faults(self) -> tuple[str, ...]:
         """The real ones unless set."""
@@ -75,11 +77,24 @@ class EngineHost(RealHost):
         time.sleep(min(seconds, 0.02))
 
 
+class _Without(tuple[int, ...]):  # noqa: SLOT001 -- a tuple cannot have slots of its own
+    """Process numbers, each looked at when its turn comes: a test beside this one may start an engine at any moment."""
+
+    own: int
+
+    def __iter__(self) -> Iterator[int]:
+        return (pid for pid in super().__iter__() if pid == self.own or not _is_engine(pid))
+
+
 def _is_engine(pid: int) -> bool:
-    """Whether a process is an engine, or about to become one: a launcher names it among its arguments."""
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            words = file.read(65_536).split(b"\0")
-    except OSError:
-        return False
+    """Whether a process is an engine, about to become one (a launcher names it), or was one (its command's name stays)."""
+    words = [word for name in ("cmdline", "comm") for word in _words(f"/proc/{pid}/{name}")]
     return any(os.path.basename(word) == b"dockerd" for word in words)
+
+
+def _words(path: str) -> list[bytes]:
+    try:
+        with open(path, "rb") as file:
+            return file.read(65_536).replace(b"\n", b"\0").split(b"\0")
+    except OSError:
+        return []

@@ -11,9 +11,13 @@ from typing import Any
 
 import pytest
 
+from symbi_recover.core.ledger import LEDGER_NAME, Act
+from symbi_recover.core.report import KeyUsed
+from symbi_recover.read import ledger
 from tests.crash.drivers.lease import StillHost, found
 from tests.crash.scenarios.lease import OWNED, LeaseScenario, Made, Reconcile, Retire
 from tests.support.cli import Ran, run
+from tests.support.writer.text import SEED, public_key
 
 
 class Rig:
@@ -42,6 +46,11 @@ class Rig:
     def retire(self, code: int, *options: str, env: Mapping[str, str] | None = None) -> dict[str, Any]:
         """`lease retire` with the right consent."""
         return self.document("retire", OWNED, "--confirm", self.made.confirm, *options, code=code, env=env)
+
+    def acts(self) -> tuple[Act, ...]:
+        """What the operator's ledger tells."""
+        path = self.made.home / LEDGER_NAME
+        return ledger.judge(path.read_bytes(), str(path), key=KeyUsed(public_key(SEED), "given")).acts
 
     def left(self) -> dict[str, list[str]]:
         """Containers, images and notes that are there now."""

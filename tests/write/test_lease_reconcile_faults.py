@@ -149,6 +149,23 @@ def test_a_folder_that_became_a_link_after_the_record_may_have_led_elsewhere(wor
     folder.unlink()
 
 
+def test_a_removal_that_was_begun_is_not_taken_for_done_at_another_data_root(world):
+    world.double.on("DELETE", "*", failure(500))
+    assert items(go(world, 4))[OWNED]["outcome"] == "failed"
+    world.double._rules.clear()
+    world.played.containers.clear()
+    world.played.info["DockerRootDir"] = "/mnt/other"
+    (item,) = [one for one in go(world, 4)["report"]["items"] if one["lease"] == OWNED]
+    assert (item["code"], item["outcome"]) == ("container_absent", "failed")
+    assert OWNED in world.scenario.records(world.made)
+
+
+def test_a_store_that_cannot_be_written_to_loses_no_container(world, monkeypatch):
+    monkeypatch.setattr("symbi_recover.write.records.os.access", lambda *_, **__: False)
+    assert world.document("reconcile", "--confirm", world.made.confirm, code=1)["code"] == "write_failed"
+    world.double.assert_only_gets()
+
+
 def test_only_the_recorded_environment_decides_where_to_ask(world):
     plan = world.document(
         "reconcile",

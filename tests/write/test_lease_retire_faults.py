@@ -1,9 +1,15 @@
 """`lease retire` where the daemon answers as no engine can be made to: the record stays, and what was made is accounted for."""
 
+import hashlib
 import json
+from pathlib import Path
 
 import pytest
 
+from symbi_recover.core.errors import RefusedError
+from symbi_recover.core.retirement import FenceNote
+from symbi_recover.wire.retirement import encode
+from symbi_recover.write.receipts import Receipts
 from tests.support.daemon_behaviours import (
     AS_USUAL,
     Answer,
@@ -171,6 +177,108 @@ def test_a_fence_that_cannot_be_removed_keeps_the_record_and_is_found_by_fences(
     assert_heals(world)
 
 
+def test_a_fence_that_somebody_removed_after_the_intent_is_broken(world, monkeypatch):
+    """Between the last look at the fence and its removal a request may have come through."""
+    real = Receipts.write_intent
+
+    def write_intent(self, intent):
+        world.played.containers[:] = [one for one in world.played.containers if one.name != NAME]
+        return real(self, intent)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Receipts, "write_intent", write_intent)
+        document = world.retire(4)
+    assert_kept(world, document, "fence_broken")
+    assert json.loads(Path(document["report"]["receipt"]).read_bytes())["payload"]["outcome"] == "refused"
+    assert_heals(world)
+
+
+def test_a_fence_that_is_left_when_a_run_fails_is_told_with_the_failure(world, monkeypatch):
+    def full(*_):
+        raise RefusedError("write_failed", "No space left on device")
+
+    world.double.on("DELETE", "*", failure(500, "device busy"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Receipts, "write_intent", full)
+        failed = world.document("retire", OWNED, "--confirm", world.made.confirm, code=1)
+    assert failed["code"] == "write_failed"
+    assert "a fence is left (daemon_failed: status 500: device busy)" in failed["detail"]
+    assert NAME in world.left()["containers"]
+    world.double._rules.clear()
+    assert_heals(world)
+
+
+def test_left_overs_are_cleared_only_after_the_ledger_knows(world):
+    world.double.on("DELETE", "*", failure(500, "device busy"))
+    world.retire(4)
+    world.double._rules.clear()
+    world.double.on("GET", "/version", Answer({"Version": "28.2.2", "ApiVersion": "1.41", "Components": []}))
+    known = []
+
+    def look(_):
+        known.append(world.acts()[-1].outcome)
+        return AS_USUAL
+
+    world.double.on("DELETE", "*", look)
+    document = world.retire(4)
+    assert "engine_unsupported" in codes(document)
+    assert known == [None, None]
+    assert [(one.command, one.outcome) for one in world.acts()] == [("lease retire", "refused")] * 2
+    assert NAME not in world.left()["containers"]
+
+
+def test_a_record_that_came_back_is_another_act_of_the_ledger(world, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("symbi_recover.write.retire_run.unlink_record", lambda *_: True)
+        world.retire(0)
+    world.retire(0)
+    assert [one.outcome for one in world.acts()] == ["done", "done"]
+    assert world.retire(0)["report"]["outcome"] == "already_retired"
+    assert len(world.acts()) == 2
+
+
+def test_a_listing_that_does_not_hold_the_record_is_no_proof_of_its_absence(world, monkeypatch):
+    """A store of very many entries is not listed whole."""
+    monkeypatch.setattr("symbi_recover.write.retire_run.unlink_record", fail_unlinking)
+    world.document("retire", OWNED, "--confirm", world.made.confirm, code=1)
+    monkeypatch.setattr("symbi_recover.read.verify.lease_store.StoreSnapshot.entry", lambda *_: None)
+    monkeypatch.setattr("symbi_recover.core.leases.StoreReport.lease", lambda *_: None)
+    ran = world.document("retire", OWNED, "--confirm", world.made.confirm, code=3)
+    assert ran["code"] == "lease_unknown"
+    assert world.record.exists()
+
+
+def fail_unlinking(*_):
+    raise RefusedError("write_failed", "the device is gone")
+
+
+@pytest.mark.root
+def test_a_store_that_cannot_be_written_to_is_refused_before_anything_is_made(world, monkeypatch):
+    monkeypatch.setattr("symbi_recover.write.records.os.access", lambda *_, **__: False)
+    ran = world.document("retire", OWNED, "--confirm", world.made.confirm, code=1)
+    assert ran["code"] == "write_failed"
+    world.double.assert_only_gets()
+
+
+def test_a_note_without_a_fence_is_left_until_its_creation_is_out_of_the_question(world, monkeypatch):
+    monkeypatch.setattr("symbi_recover.write.fence.FenceWork.remove", lambda self: self.release())
+    world.double.on("POST", "/containers/create", Silent())
+    world.document("retire", OWNED, "--confirm", world.made.confirm, *QUICK, code=4)
+    monkeypatch.undo()
+    world.double._rules.clear()
+    world.played.images.clear()
+    (note,) = world.left()["notes"]
+    young = world.document("fences", code=2)["report"]
+    assert [(one["code"], one["outcome"]) for one in young["fences"]] == [("fence_note_stale", "left")]
+    path = world.made.home / "fences" / note
+    old = FenceNote(**{**json.loads(path.read_bytes()), "at_ns": 1})
+    path.write_bytes(encode(old))
+    plan = world.document("fences", code=2)["report"]
+    done = world.document("fences", "--confirm", plan["plan_hash"], code=0)
+    assert "recorded in" in done["ledger"]
+    assert world.left()["notes"] == []
+
+
 def test_a_daemon_that_answers_about_another_container_breaks_the_fence(world):
     stranger = world.played.add("stranger")
     answer = {
@@ -223,10 +331,16 @@ def test_a_plan_and_a_witness_ask_nothing_but_get(world):
     world.document("witness", code=0)
     world.double.assert_only_gets()
     assert sorted(path.name for path in world.made.home.iterdir()) == [
+        "ledger.jsonl",
         "operator.key",
         "operator.pub",
         "witnesses",
     ]
+    (act,) = world.acts()
+    assert (act.command, act.outcome) == ("lease witness", "done")
+    (path, digest), *others = act.receipts.items()
+    assert hashlib.sha256(Path(path).read_bytes()).hexdigest() == digest
+    assert not others
 
 
 def test_nothing_of_the_operator_s_own_docker_configuration_enters_the_fence(world, tmp_path):

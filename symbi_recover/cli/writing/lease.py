@@ -1,6 +1,7 @@
 """`lease reconcile` and `lease fences`: end what is proven to be ours, and nothing else."""
 
 import click
+from msgspec.structs import replace
 
 from symbi_recover.cli.env import Environment, operator_home
 from symbi_recover.cli.options import (
@@ -15,6 +16,7 @@ from symbi_recover.cli.reading.lease import Question, deliver, need_canonical, s
 from symbi_recover.core.codes.daemon import UNANSWERED
 from symbi_recover.core.errors import MisuseError, UnexaminedError
 from symbi_recover.core.exits import Exit, worst
+from symbi_recover.core.findings import Severity
 from symbi_recover.core.leases import StoreReport
 from symbi_recover.core.retirement import (
     FenceDocument,
@@ -28,6 +30,7 @@ from symbi_recover.read.daemon.endpoint import account_home, read_configuration,
 from symbi_recover.read.verify.lease_judge import one_lease
 from symbi_recover.render import lease_acts
 
+_NO_STORE = frozenset({"dir_missing", "dir_unsafe"})
 CONFIRM = "Consent: repeat the SHA-256 that the plan prints."
 
 
@@ -172,8 +175,8 @@ def _reconcile_next(report: ReconcileReport, code: Exit, store: str, chosen: tup
     cls=WritingCommand,
     help="List the fences that interrupted runs of `lease retire` left at the engines, containers and images, and with "
     "--confirm remove those that the operator's own notes know by their nonce. Everything else is left.",
-    epilog="Exit codes: 0 none, or removed; 2 plan printed, or some were left; 3 a daemon did not answer; 4 the fences are "
-    "not those that were reviewed; 1 failed.",
+    epilog="Exit codes: 0 none, or removed; 2 plan printed, or some were left; 3 a daemon did not answer, or there is no "
+    "store; 4 the fences are not those that were reviewed; 1 failed.",
     examples="""
     symbi-recover lease fences
     symbi-recover lease fences --confirm 2f7a…e1
@@ -209,22 +212,45 @@ def fences_command(
         if view.backend == "container"
     ]
     endpoints = tuple(path for path in sockets if path is not None)
+    ledger = None
     if confirm is None:
-        report = fences.survey(operator_home(), endpoints, EngineHand)
+        report = fences.survey(operator_home(), endpoints, EngineHand, environment.clock())
     else:
         record = recorder(operator_home(), environment.clock, wanted=not no_ledger)
-        report = fences.clear(operator_home(), endpoints, EngineHand, confirm=confirm, recorder=record)
+        report = fences.clear(
+            operator_home(),
+            endpoints,
+            EngineHand,
+            confirm=confirm,
+            recorder=record,
+            now_ns=environment.clock(),
+        )
+        ledger = record.summary
+    unseen = [found for found in whole.findings if found.code in _NO_STORE]
+    report = replace(report, findings=(*report.findings, *unseen))
     code = _fences_exit(report)
-    document = FenceDocument(ok=code is Exit.OK, exit=int(code), report=report)
-    planned = any(one.outcome == "planned" for one in report.fences)
-    store = store_words(whole.state_dir, helper_uid)
-    step = f"symbi-recover lease fences {store} --confirm {report.plan_hash}"
-    step = step if planned else "nothing"
-    return deliver(environment, form, document, lease_acts.fences(report, code, environment.paint, step))
+    document = FenceDocument(ok=code is Exit.OK, exit=int(code), report=report, ledger=ledger)
+    step = _fences_next(report, code, store_words(whole.state_dir, helper_uid))
+    lines = lease_acts.fences(report, code, environment.paint, step, ledger)
+    return deliver(environment, form, document, lines)
+
+
+def _fences_next(report: FenceReport, code: Exit, store: str) -> str:
+    if any(one.outcome == "planned" for one in report.fences):
+        return f"symbi-recover lease fences {store} --confirm {report.plan_hash}"
+    if code is Exit.OK:
+        return "nothing"
+    if code is Exit.UNEXAMINED:
+        return "ask again where everything can be seen; what is not listed here may be there all the same"
+    return "see `symbi-recover explain CODE` for each code"
 
 
 def _fences_exit(report: FenceReport) -> Exit:
-    exits = [Exit.UNEXAMINED for found in report.findings if found.code in UNANSWERED]
+    exits = [
+        Exit.UNEXAMINED if found.code in UNANSWERED | {"dir_missing"} else Exit.ATTENTION
+        for found in report.findings
+        if found.severity is not Severity.INFO
+    ]
     exits += [
         {"done": Exit.OK, "failed": Exit.REFUSED}.get(one.outcome, Exit.ATTENTION) for one in report.fences
     ]

@@ -38,7 +38,8 @@ def the_host() -> Host:
     help="Keep, in the operator's folder, what is seen of tombstones now: record, boot, engine, listener. A later visit "
     "that finds the same record after a reboot, or with --lock after a restart of the engine, has its proof. The store is "
     "not changed, and no daemon is asked anything but GET.",
-    epilog="Exit codes: 0 witnessed; 2 a lease is no tombstone; 1 not written; 3 could not examine; 4 a helper runs (--lock).",
+    epilog="Exit codes: 0 witnessed; 2 a lease is no tombstone, there is none, or the store is blocked; 1 not written; 3 could "
+    "not examine; 4 a helper runs (--lock).",
     examples="""
     symbi-recover lease witness
     symbi-recover lease witness --lock 6b1f0c64-0f0e-4a53-8f52-3d1f2a7c9b10
@@ -51,6 +52,7 @@ def the_host() -> Host:
     is_flag=True,
     help="Hold the store's lock for the visit, so that it can prove a replaced engine too. No helper can start meanwhile.",
 )
+@ledger_option
 @format_option("text", "json")
 @display_options
 @pass_environment
@@ -60,31 +62,38 @@ def witness_command(
     state_dir: str | None,
     helper_uid: int | None,
     lock: bool,
+    no_ledger: bool,
     chosen_format: str | None,
 ) -> Exit:
     """Run `lease witness`."""
     # late: the SDK takes longer to load than everything else together
     from symbi_recover.write import witness  # noqa: PLC0415
+    from symbi_recover.write.ledger import recorder  # noqa: PLC0415
 
     form = environment.format(chosen_format)
     for lease in chosen:
         need_canonical(lease)
     question = Question(environment, state_dir, helper_uid)
     asking = _Asking(question, 10.0, frozenset())
+    record = recorder(operator_home(), environment.clock, wanted=not no_ledger)
     request = witness.Request(
         path=question.directory,
         leases=chosen,
         lock=lock,
         helper_uid=helper_uid,
         asker=asking.asker,
+        recorder=record,
         clock=environment.clock,
     )
     report = witness.witness(request)
-    wrong = any(found.code == "phase_not_retirable" for found in report.findings)
-    code = Exit.ATTENTION if wrong else Exit.OK
-    document = WitnessDocument(ok=code is Exit.OK, exit=int(code), report=report)
+    wrong = {found.code for found in report.findings} & {"phase_not_retirable", "store_blocked"}
+    code = Exit.OK if report.witnesses and not wrong else Exit.ATTENTION
+    ledger = record.summary if report.witnesses else None
+    document = WitnessDocument(ok=code is Exit.OK, exit=int(code), report=report, ledger=ledger)
     step = _witness_next(report, store_words(report.state_dir, helper_uid), lock=lock)
-    return deliver(environment, form, document, lease_acts.witnesses(report, code, environment.paint, step))
+    return deliver(
+        environment, form, document, lease_acts.witnesses(report, code, environment.paint, step, ledger)
+    )
 
 
 @click.command(
@@ -177,11 +186,13 @@ def retire_command(
 
 def _witness_next(report: WitnessReport, where: str, *, lock: bool) -> str:
     if not report.witnesses:
-        return "nothing"
+        return f"symbi-recover lease list {where}, which shows whether a tombstone is there"
     # Only a visit under the lock proves a replaced engine.
     later = "reboot, or restart the engine in a quiet hour" if lock else "reboot"
     leases = [one.record.lease for one in report.witnesses]
-    return f"{later}, then `symbi-recover lease retire {where} {leases[0] if len(leases) == 1 else 'LEASE'}`"
+    retire = f"`symbi-recover lease retire {where} {leases[0] if len(leases) == 1 else 'LEASE'}`"
+    more = "" if lock else "; for a proof by a restart of the engine, witness with --lock"
+    return f"{later}, then {retire}{more}; where the engine is ever quiet, retire without either"
 
 
 class _Asking:

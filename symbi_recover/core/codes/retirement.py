@@ -101,7 +101,7 @@ CODES: dict[str, Code] = {
     "fence_note_stale": info(
         "A note about a fence that is not there any more.",
         "A run was interrupted before or after the fence itself.",
-        "Run `lease fences` and confirm; only the note is removed.",
+        "Run `lease fences` and confirm once the note is an hour old; until then its creation may still be carried out.",
     ),
     "engine_changed": attention(
         "The engine at the end of the run is not the one of its beginning.",

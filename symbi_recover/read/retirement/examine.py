@@ -6,7 +6,7 @@ already speaks against a retirement, because all codes are reported.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from symbi_recover.core.codes import finding
 from symbi_recover.core.findings import Finding
 from symbi_recover.core.leases import EndpointView, LeaseView, StoreReport
-from symbi_recover.core.retirement import Evidence, Fence, Quiescence, Seen, Times
+from symbi_recover.core.retirement import Evidence, Fence, LockState, Quiescence, Seen, Times
 from symbi_recover.core.witness import (
     DirectoryIdentity,
     Now,
@@ -78,29 +78,80 @@ class Examination(Struct, frozen=True, kw_only=True):
         """Which bytes."""
         return self.seen.record
 
-    def evidence(self, **facts: Any) -> Evidence:
-        """The evidence so far, completed by what the caller knows."""
-        engine = self.sight.engine
+    @property
+    def unfenced(self) -> "Fenced":
+        """What there is while no fence was made."""
+        return Fenced(
+            scans=(self.scan,),
+            fence=Fence(),
+            quiescence=None,
+            same_engine=True,
+            same_boot=True,
+            absence=self.absence,
+            engine_codes=self.sight.codes,
+        )
+
+    def evidence(self, terms: "Terms", fenced: "Fenced") -> Evidence:
+        """All that the table looks at."""
+        engine, listener = self.sight.engine, self.sight.listener
         born = engine.containers_born_ns if engine is not None else None
         older = born is not None and born < self.record.last_write_ns
-        listener = self.sight.listener
-        gathered: dict[str, Any] = {
-            "phase": self.view.phase,
-            "store_blocked": self.report.store_blocked,
-            "record_same": True,
-            "endpoint_code": self.endpoint.code,
-            "engine_codes": self.sight.codes,
-            "storage": "unknown" if born is None else "older" if older else "newer",
-            "absence": self.absence,
-            "client": self.seen.client,
-            "scans": (self.scan,),
-            "witnesses": self.witnesses,
-            "times": self.times,
-            "activated": listener is not None and listener.activated,
-            "events": bool(self.seen.events),
-            "details": self.details | facts.pop("details", {}),
-        }
-        return Evidence(**(gathered | facts))
+        return Evidence(
+            phase=self.view.phase,
+            lock=terms.lock,
+            store_blocked=self.report.store_blocked,
+            record_same=terms.record_same,
+            local=terms.local,
+            endpoint_code=self.endpoint.code,
+            engine_codes=fenced.engine_codes,
+            storage="unknown" if born is None else "older" if older else "newer",
+            absence=fenced.absence,
+            fence=fenced.fence,
+            same_engine=fenced.same_engine,
+            same_boot=fenced.same_boot,
+            staging_acknowledged=terms.staging_acknowledged,
+            receipt_ready=terms.receipt_ready,
+            confirmed=terms.confirmed,
+            client=self.seen.client,
+            scans=fenced.scans,
+            witnesses=self.witnesses,
+            times=self.times,
+            activated=listener is not None and listener.activated,
+            quiescence=fenced.quiescence,
+            accept_wall_clock=terms.accept_wall_clock,
+            events=bool(self.seen.events),
+            attested=terms.attested,
+            details=self.details | terms.details,
+        )
+
+
+class Terms(Struct, frozen=True, kw_only=True):
+    """What the caller knows: the lock, and what the operator agreed to."""
+
+    lock: LockState
+    local: bool
+    """The state directory is on a file system whose locks are all in this kernel."""
+    confirmed: bool
+    record_same: bool
+    """The record is the one that was reviewed."""
+    receipt_ready: bool
+    staging_acknowledged: bool
+    accept_wall_clock: bool
+    attested: bool
+    details: dict[str, str]
+    """Besides those of the examination."""
+
+
+class Fenced(Struct, frozen=True, kw_only=True):
+    """What a fence and the time behind it added; before that, what the examination saw."""
+
+    scans: tuple[Scan, ...]
+    fence: Fence
+    quiescence: Quiescence | None
+    same_engine: bool
+    same_boot: bool
+    absence: str | None
+    engine_codes: tuple[str, ...]
 
 
 def identity_of(view: LeaseView) -> RecordIdentity:
@@ -261,8 +312,6 @@ def _text(path: str) -> str:
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def with_run(
-    examination: Examination, scans: tuple[Scan, ...], fence: Fence, census: Quiescence | None
-) -> Seen:
+def with_run(examination: Examination, fenced: Fenced) -> Seen:
     """What was seen, with what the fenced part added."""
-    return replace(examination.seen, scans=scans, fence=fence, quiescence=census)
+    return replace(examination.seen, scans=fenced.scans, fence=fenced.fence, quiescence=fenced.quiescence)
