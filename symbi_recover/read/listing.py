@@ -105,8 +105,6 @@ class StoreListing:
         judged = list(self._publications(evidence))
         publications = tuple(publication for publication, _ in judged)
         findings = [*evidence.findings]
-        for publication, failure in judged:
-            findings += _decision(publication, failure)
         try:
             inspection = conclude(self.store, evidence)
             state = _STATES[inspection.status]
@@ -114,6 +112,9 @@ class StoreListing:
         except RecoverError as error:
             state = ClaimState.UNREADABLE
             findings.append(as_finding(error))
+        if state in (ClaimState.UNRESOLVED, ClaimState.UNREADABLE):  # otherwise nothing is left to decide
+            for publication, failure in judged:
+                findings += _decision(publication, failure)
         snapshot = evidence.snapshot
         return ListedInvocation(
             project=self.store.project,

@@ -1,34 +1,62 @@
 """Says what a reconciliation or a recovery would do, from what can be read; nothing is locked or changed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from symbi_recover.core.claims import SCHEDULER_SCOPE, Inspection, PublicationState, Review, Status
+from symbi_recover.core.claims import (
+    SCHEDULER_SCOPE,
+    Inspection,
+    PublicationEvidence,
+    PublicationState,
+    Review,
+    Snapshot,
+    Status,
+)
 from symbi_recover.core.errors import RecoverError
 from symbi_recover.core.plan import Plan
 from symbi_recover.core.report import RecoveryReport
 from symbi_recover.core.words import counted, noun_for
-from symbi_recover.read.evidence.locate import resolution_name
+from symbi_recover.read.evidence.locate import publication_name, resolution_name
 from symbi_recover.read.evidence.store import InvocationStore
-from symbi_recover.read.publication import FileInspection
+from symbi_recover.read.publication import FileInspection, is_at_stake
 from symbi_recover.read.verify.publication import judge_publication
 from symbi_recover.wire.review import broken_rule
 
 
-def publication_warnings(recovery: RecoveryReport | None) -> tuple[str, ...]:
-    """The publications that can still be finished and that a resolution would make impossible, in words.
+def publication_warnings(
+    store: InvocationStore, snapshot: Snapshot, recovery: RecoveryReport | None
+) -> tuple[str, ...]:
+    """The publications whose file may still be there, and which a resolution would give up for good, in words.
 
     Args:
+        store: open store of the project.
+        snapshot: of the invocation.
         recovery: of the journal, None for an empty one.
     """
     publications = () if recovery is None else recovery.publications
-    return tuple(
-        f"publication {intent.publication_id} of {intent.path} is ready to be finished; "
-        "after a resolution it cannot be recovered any more"
-        for intent in (publication.intent for publication in publications)
-        if judge_publication(intent).runtime_state is PublicationState.READY
+    open_ones = (
+        publication.intent
+        for publication in publications
+        if not publication.finished
+        and not store.has(publication_name(snapshot.scope, snapshot.id, publication.intent.publication_id))
     )
+    return tuple(
+        f"publication {judged.intent.publication_id} of {judged.intent.path} {_standing(judged)}; "
+        "after a resolution it cannot be recovered any more"
+        for judged in map(judge_publication, open_ones)
+        if is_at_stake(judged)
+    )
+
+
+def _standing(judged: PublicationEvidence) -> str:
+    if judged.runtime_state is PublicationState.READY:
+        return "is ready to be finished"
+    if judged.candidate is None and judged.target is None:
+        why = "" if judged.failure is None else f" ({judged.failure.message})"
+        return f"cannot be looked at{why}"
+    state = judged.state or (judged.failure.message if judged.failure is not None else "unknown")
+    return f"is not in place ({state}), but the promised file may still be there"
 
 
 def reconciliation(store: InvocationStore, inspection: Inspection, review: Review, consent: str) -> Plan:
@@ -47,7 +75,7 @@ def reconciliation(store: InvocationStore, inspection: Inspection, review: Revie
     if inspection.status is not Status.UNRESOLVED:
         missing.append(f"the invocation is {inspection.status}")
     unknown = 0 if inspection.recovery is None else len(inspection.recovery.unknown_effects)
-    warnings = [*publication_warnings(inspection.recovery)]
+    warnings = [*publication_warnings(store, snapshot, inspection.recovery)]
     if unknown:
         warnings.append(
             f"{counted(unknown, 'effect')} {noun_for(unknown, 'has', 'have')} no signed outcome; "
@@ -77,8 +105,7 @@ def recovery(
     inspection: FileInspection,
     consent: str,
     *,
-    resolved: bool,
-    held: Sequence[str] = (),
+    held: str | None,
 ) -> Plan:
     """The plan for `invocation file-recover`.
 
@@ -86,31 +113,24 @@ def recovery(
         store: open store of the project.
         inspection: of the publication.
         consent: the command line with the hash.
-        resolved: whether a resolution receipt is there.
-        held: what lies in the holding folder of an interrupted recovery.
+        held: where an interrupted recovery left the candidate, None if it is not there.
     """
     evidence, intent = inspection.evidence, inspection.publication.intent
     target = f"{intent.parent_path}/{intent.target_name}"
-    state = inspection.printed_state
-    steps, missing = [], []
-    if held:
-        steps.append(f"put the candidate back from the holding folder of an interrupted recovery ({held[0]})")
-    if state is PublicationState.READY or held:
-        steps.append(f"give {intent.candidate_name} the name {target}, replacing nothing")
-    elif state is PublicationState.PUBLISHED:
-        steps.append(f"acknowledge that {target} is in place")
-    else:
-        missing.append(f"the state is {state}; only ready_to_publish and published can be recovered")
+    steps = []
+    missing = list(_missing(inspection, held))
     if inspection.receipt is not None:
-        steps = ["nothing: there is a receipt, which would be shown again"]
-    elif steps:
+        steps.append("nothing: there is a receipt, which would be shown again")
+    else:
+        if held is not None:
+            steps.append(
+                f"put the candidate back from the holding folder of an interrupted recovery ({held})"
+            )
+        if inspection.publication.runtime_state is PublicationState.PUBLISHED:
+            steps.append(f"acknowledge that {target} is in place")
+        else:
+            steps.append(f"give {intent.candidate_name} the name {target}, replacing nothing")
         steps.append(f"sign and publish a receipt in {store.path}")
-    if inspection.failure is not None:
-        missing.append(inspection.failure.message)
-    if evidence.status is Status.RECORDED and inspection.receipt is None:
-        missing.append("the invocation has a recorded result")
-    if resolved and inspection.receipt is None:
-        missing.append("an operator has resolved the invocation")
     return Plan(
         command="invocation file-recover",
         subject={
@@ -120,10 +140,27 @@ def recovery(
             "publication": str(intent.publication_id),
         },
         evidence=evidence.snapshot_hash,
-        steps=tuple(steps),
+        steps=() if missing else tuple(steps),
         missing=tuple(missing),
         consent=None if missing else consent,
     )
+
+
+def _missing(inspection: FileInspection, held: str | None) -> Iterator[str]:
+    """What `invocation file-recover` would be refused for."""
+    state = inspection.printed_state
+    if inspection.failure is not None:
+        yield inspection.failure.message
+    elif inspection.receipt is not None:
+        if state is not PublicationState.PUBLISHED:
+            yield f"the file was recovered before, and its state is {state} now"
+    elif state not in (PublicationState.READY, PublicationState.PUBLISHED) and held is None:
+        yield f"the state is {state}; only ready_to_publish and published can be recovered"
+    if inspection.receipt is None:
+        if inspection.evidence.status is Status.RECORDED:
+            yield "the invocation has a recorded result"
+        if inspection.resolved:
+            yield "an operator has resolved the invocation"
 
 
 def without_evidence(command: str, subject: dict[str, str], error: RecoverError, missing: str) -> Plan:

@@ -6,7 +6,13 @@ disk; 4. read and verify the publication receipt, also where the runtime would h
 
 from msgspec import Struct
 
-from symbi_recover.core.claims import STORE_FILE_LIMIT, FileRecovery, PublicationEvidence, PublicationState
+from symbi_recover.core.claims import (
+    STORE_FILE_LIMIT,
+    FileRecovery,
+    NameEvidence,
+    PublicationEvidence,
+    PublicationState,
+)
 from symbi_recover.core.codes import finding
 from symbi_recover.core.errors import RecoverError, RefusedError
 from symbi_recover.core.findings import Finding
@@ -14,7 +20,7 @@ from symbi_recover.core.report import RecoveryReport
 from symbi_recover.core.scalars import UUID
 from symbi_recover.core.values import PublicationIntent
 from symbi_recover.core.words import counted
-from symbi_recover.read.evidence.locate import publication_name
+from symbi_recover.read.evidence.locate import publication_name, resolution_name
 from symbi_recover.read.evidence.store import InvocationStore
 from symbi_recover.read.invocation import Evidence, examine
 from symbi_recover.read.trust import Trusted
@@ -32,6 +38,8 @@ class FileInspection(Struct, frozen=True, kw_only=True):
     receipt: FileRecovery | None
     failure: RecoverError | None
     """What ends the runtime's command, and ours, unless we have a state of our own for it."""
+    resolved: bool
+    """A resolution receipt of the invocation is there, valid or not; nothing can be recovered beside it."""
     findings: tuple[Finding, ...]
 
     @property
@@ -71,6 +79,32 @@ def find_intent(recovery: RecoveryReport | None, publication_id: UUID) -> Public
     if not intents:
         raise RefusedError("publication_unknown", "publication is not in the authenticated invocation")
     return intents[0]
+
+
+def is_acknowledged(store: InvocationStore, evidence: Evidence, intent: PublicationIntent) -> bool:
+    """Whether a publication receipt is there that holds."""
+    try:
+        return read_publication_receipt(store, evidence, intent)[0] is not None
+    except RecoverError:
+        return False
+
+
+def is_at_stake(publication: PublicationEvidence) -> bool:
+    """Whether the promised file is not in place, but may still be there to be published.
+
+    True as well for one that an interrupted recovery holds aside, and where nothing can be looked at.
+    """
+    if publication.runtime_state is PublicationState.PUBLISHED:
+        return False
+    if any(found.code == "publication_held" for found in publication.findings):
+        return True
+    names = [name for name in (publication.candidate, publication.target) if name is not None]
+    return not names or any(_may_be_it(name, publication.intent) for name in names)
+
+
+def _may_be_it(name: NameEvidence, intent: PublicationIntent) -> bool:
+    unread = name.sha256 is None and name.bytes == intent.bytes
+    return name.content_equal or (unread and (name.device, name.inode) == intent.candidate_identity)
 
 
 def _intents(recovery: RecoveryReport, publication_id: UUID) -> list[PublicationIntent]:
@@ -136,6 +170,7 @@ def inspect_file(
         publication=publication,
         receipt=receipt,
         failure=failure,
+        resolved=store.has(resolution_name(scope, invocation_id)),
         findings=findings,
     )
 

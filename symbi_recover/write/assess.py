@@ -160,7 +160,7 @@ class _Work:
             "invocation evidence changed since review; inspect it again",
         )
         check_unsettled(evidence)
-        self.given_up = publication_warnings(evidence.recovery)
+        self.given_up = publication_warnings(self.store, evidence.snapshot, evidence.recovery)
         signer = audit_signer(
             self.store,
             evidence.facts.reference.public_key,

@@ -17,7 +17,13 @@ from symbi_recover.core.schedules import Schedule
 from symbi_recover.read import documents
 from symbi_recover.read.evidence.store import InvocationStore, resolve_project
 from symbi_recover.read.invocation import Evidence, conclude, examine
-from symbi_recover.read.publication import FileInspection, inspect_file, read_publication_id
+from symbi_recover.read.publication import (
+    FileInspection,
+    inspect_file,
+    is_acknowledged,
+    is_at_stake,
+    read_publication_id,
+)
 from symbi_recover.read.trust import Trusted
 from symbi_recover.read.verify.claim import check_scope, read_id
 from symbi_recover.render import failure, text
@@ -125,6 +131,7 @@ def inspect_command(
     with InvocationStore(target.project) as store:
         evidence = examine(store, scope, target.invocation, trusted=target.trusted)
         inspection = conclude(store, evidence)
+        waiting = _waiting(store, evidence) if inspection.status is Status.UNRESOLVED else None
     schedule, scheduled = _schedule(target.project, inspection)
     verdict = Exit.ATTENTION if inspection.status is Status.UNRESOLVED else Exit.OK
     if chosen == "json":
@@ -138,7 +145,7 @@ def inspect_command(
         lines += ["", environment.paint("strong", "The journal itself, which no assessment changes")]
     lines += ["", *text.journal(_report(evidence, inspection), _standing(inspection), environment.paint)]
     word = "needs reconciliation" if verdict is Exit.ATTENTION else inspection.status.value
-    last = f"Verdict {int(verdict)}, {word}. Next: {_next(target, inspection)}"
+    last = f"Verdict {int(verdict)}, {word}. Next: {_next(target, inspection, waiting)}"
     return environment.deliver(verdict, [*lines, "", last])
 
 
@@ -185,13 +192,19 @@ def _report(evidence: Evidence, inspection: Inspection) -> JournalReport:
     )
 
 
-def _next(target: Target, inspection: Inspection) -> str:
+def _waiting(store: InvocationStore, evidence: Evidence) -> UUID | None:
+    """The first publication that neither the run nor a receipt says is settled."""
+    for publication in () if evidence.recovery is None else evidence.recovery.publications:
+        if not publication.finished and not is_acknowledged(store, evidence, publication.intent):
+            return publication.intent.publication_id
+    return None
+
+
+def _next(target: Target, inspection: Inspection, waiting: UUID | None) -> str:
     if inspection.status is not Status.UNRESOLVED:
         return "nothing"
-    recovery = inspection.recovery
-    for publication in () if recovery is None else recovery.publications:
-        if not publication.finished:
-            return target.command("file-inspect", f"--publication {publication.intent.publication_id}")
+    if waiting is not None:
+        return target.command("file-inspect", f"--publication {waiting}")
     return target.command("draft-review", "--outcome OUTCOME")
 
 
@@ -250,14 +263,29 @@ def _failed(environment: Environment, inspection: FileInspection, error: Recover
 
 
 def _file_next(target: Target, inspection: FileInspection) -> str:
+    if inspection.resolved:
+        return f"nothing; an operator has resolved the invocation, see `{target.command('inspect')}`"
+    if inspection.evidence.status is Status.RECORDED:
+        return "nothing; the result of the invocation is recorded"
     state = inspection.publication.state
-    if state is PublicationState.READY or (
-        state is PublicationState.PUBLISHED and inspection.receipt is None and not inspection.finished
-    ):
-        publication = f"--publication {inspection.publication.intent.publication_id}"
-        return target.command(
-            "file-recover", publication, f"--snapshot-hash {inspection.evidence.snapshot_hash}"
-        )
-    if state is PublicationState.PUBLISHED:
-        return "nothing"
-    return target.command("draft-review", "--outcome OUTCOME")
+    settled = inspection.receipt is not None or inspection.finished
+    if settled:
+        return target.command("inspect")
+    publication = f"--publication {inspection.publication.intent.publication_id}"
+    if state in (PublicationState.READY, PublicationState.PUBLISHED) or _held(inspection):
+        consent = f"--snapshot-hash {inspection.evidence.snapshot_hash}"
+        return target.command("file-recover", publication, consent)
+    give_up = target.command("draft-review", "--outcome OUTCOME")
+    if not is_at_stake(inspection.publication):
+        return give_up
+    settle = (
+        "see whether the file system can be given the numbers that were recorded"
+        if state is PublicationState.IDENTITY_UNCONFIRMED
+        else "settle what differs above with whoever it belongs to"
+    )
+    again = target.command("file-inspect", publication)
+    return f"{settle}, then `{again}`; if that is impossible, `{give_up}` gives the file up for good"
+
+
+def _held(inspection: FileInspection) -> bool:
+    return any(found.code == "publication_held" for found in inspection.findings)

@@ -28,7 +28,6 @@ from symbi_recover.core.plan import Plan
 from symbi_recover.core.scalars import UUID
 from symbi_recover.core.words import counted, noun_for
 from symbi_recover.read import documents, proposal
-from symbi_recover.read.evidence.locate import resolution_name
 from symbi_recover.read.evidence.store import InvocationStore
 from symbi_recover.read.invocation import inspect_invocation
 from symbi_recover.read.publication import inspect_file, read_publication_id
@@ -210,7 +209,8 @@ def file_recover_command(
     if chosen == "json":
         return environment.deliver(Exit.OK, canonical.pretty(_recovered_document(done)))
     lines = render.recovery_receipt(done.payload, environment.paint)
-    return environment.deliver(Exit.OK, [*lines, "", f"Verdict: {_WORDS[done.how]}"])
+    last = f"Verdict: {_WORDS[done.how]}. Next: {target.command('inspect')}"
+    return environment.deliver(Exit.OK, [*lines, "", last])
 
 
 _WORDS = {
@@ -235,6 +235,5 @@ def _recover_plan(target: Target, publication: UUID) -> Plan:
             store,
             inspection,
             target.command("file-recover", *more),
-            resolved=store.has(resolution_name(target.scope, target.invocation)),
-            held=[held] if held is not None else [],
+            held=held,
         )

@@ -89,6 +89,7 @@ def draft_review_command(
     check_scope(scope)
     with InvocationStore(target.project) as store:
         inspection = inspect_invocation(store, scope, target.invocation, trusted=target.trusted)
+        warnings = proposal.publication_warnings(store, inspection.snapshot, inspection.recovery)
     review = draft.draft(inspection, outcome, rationale, files)
     path = output or f"review-{invocation}.json"
     effects = _effects(inspection)
@@ -99,7 +100,6 @@ def draft_review_command(
     made = draft.write_new(written)
     following = target.command("reconcile", option("--review", path))
     missing = _missing(review)
-    warnings = proposal.publication_warnings(inspection.recovery)
     if chosen == "json":
         document = ReviewDraft(
             review=readable(path),

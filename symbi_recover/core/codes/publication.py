@@ -87,12 +87,12 @@ _STATE: dict[str, Code] = {
     "publication_conflict": attention(
         "Something else lies at the candidate's or the target's name.",
         "The file was changed, linked, replaced, or somebody else made the target. It is never repaired automatically.",
-        "Look at what differs, which is shown; then decide with a review.",
+        "Look at what differs, which is shown. Settle it with whoever it belongs to, and look again with `invocation file-inspect`: while the candidate is intact, the publication can be ready again. A review gives the file up for good.",
     ),
     "publication_identity_unconfirmed": attention(
         "The content is as promised, but the numbers of folder or file changed, so identity cannot be confirmed.",
         "Device numbers may change when a host restarts or a file system is mounted again, and every container sees the layers of an overlay under numbers of its own. The journal does not record which start of the host it belongs to, so a change cannot be proven harmless.",
-        "Find out whether the file system was mounted anew since, or whether the run was in another container; then decide with a review that names the file's hash.",
+        "Find out whether the file system was mounted anew since, or whether the run was in another container; with the recorded numbers the publication is ready again. A review gives it up for good; before one, copy the bytes, and let it name their hash.",
     ),
     "publication_content_elsewhere": remark(
         "The content is what was promised, but the file is another one.",

@@ -117,9 +117,9 @@ _RESOLUTION: dict[str, Code] = {
         "Nothing needs to be done.",
     ),
     "publication_would_be_lost": attention(
-        "A file is ready to be published, and a resolution closes that door.",
+        "A promised file may still be published, and a resolution closes that door.",
         "After an invocation is resolved, none of its publications can be recovered.",
-        "Run `invocation file-recover` first, if the file is wanted.",
+        "Settle the publication first, if the file is wanted: `invocation file-inspect` says how.",
     ),
 }
 
@@ -127,7 +127,7 @@ _PUBLICATION: dict[str, Code] = {
     "publication_conflicts": refused(
         "The candidate is missing, or something else lies at one of the two names.",
         "A conflict is never repaired automatically, and nothing is replaced.",
-        "Look at it with `invocation file-inspect`; then decide with a review.",
+        "Look at it with `invocation file-inspect`, and settle there what stands in the way; a review gives the file up for good.",
     ),
     "publication_output_changed": refused(
         "The file was recovered before, and is no longer what it was then.",
