@@ -300,6 +300,17 @@ def test_process_numbers_from_behind_a_proxy_contradict_nothing_and_that_is_said
     assert not case.one().not_checked
 
 
+def test_a_kernel_that_lists_no_sockets_hides_the_engine_and_harms_no_answer(
+    case: Case, daemon: DaemonDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check takes no census, so it does not speak of one."""
+    blind = Listener(code="census_unreadable", reason="this kernel cannot list Unix sockets")
+    monkeypatch.setattr(lease_check, "find_engine", lambda *_, **__: blind)
+    case.lay()
+    daemon.world.add(NAME, OWN)
+    assert codes(case.check()) == {"container_present", "engine_unseen"}
+
+
 def test_process_numbers_of_another_pid_namespace_contradict_nothing(
     case: Case, daemon: DaemonDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:

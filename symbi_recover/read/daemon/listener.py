@@ -37,13 +37,18 @@ ENGINE = b"dockerd"
 """The name of an engine's program."""
 _MOST_LINKS = 40
 """As the kernel follows."""
+_UNLISTED: dict[Why, Literal["engine_ambiguous", "census_unreadable"]] = {
+    Why.AMBIGUOUS: "engine_ambiguous",
+    Why.UNSUPPORTED: "census_unreadable",  # a kernel without the dump, which the census needs as well
+}
+"""Codes for why the one listener could not be told from the kernel's list; any other reason hides the engine."""
 Pids = Callable[[str], tuple[int, ...] | CannotKnow]
 
 
 class Listener(Struct, frozen=True, kw_only=True):
     """Who serves a socket; `code` is None if the engine is known for certain."""
 
-    code: Literal["endpoint_proxied", "engine_ambiguous", "engine_unseen"] | None
+    code: Literal["endpoint_proxied", "engine_ambiguous", "engine_unseen", "census_unreadable"] | None
     reason: str | None = None
     real_path: str | None = None
     linked: bool = False
@@ -105,11 +110,10 @@ def find_engine(
             seen, code="endpoint_proxied", reason=f"process {owner_pid} listens, which is {_shown(program)}"
         )
     if isinstance(listening, CannotKnow):
-        code = "engine_ambiguous" if listening.why is Why.AMBIGUOUS else "engine_unseen"
-        return replace(seen, code=code, reason=listening.detail)
+        return replace(seen, code=_UNLISTED.get(listening.why, "engine_unseen"), reason=listening.detail)
     if isinstance(listening, NoListener):
         return replace(
-            seen, code="engine_unseen", reason="no socket listens there, in our network namespace or its"
+            seen, code="engine_ambiguous", reason="no socket listens there, in our network namespace or its"
         )
     return _engine(seen, listening.inode, proc, pids)
 

@@ -110,7 +110,9 @@ class _Daemon:
             message = f"{self.path} leads to {listener.real_path}"
             yield finding("endpoint_link", message, path=where)
         if listener is not None and listener.code is not None and self.failure is None:
-            yield finding(listener.code, listener.reason or "", path=where)
+            # No census is taken here; that the kernel lists no sockets only keeps the engine from being known.
+            code = "engine_unseen" if listener.code == "census_unreadable" else listener.code
+            yield finding(code, listener.reason or "", path=where)
         if self.facts is not None and api_version and not _within(api_version, self.facts):
             lowest, highest = self.facts.min_api_version, self.facts.api_version
             message = f"the record asks for {api_version}, the daemon speaks {lowest or '?'} to {highest}"
