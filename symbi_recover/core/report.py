@@ -227,8 +227,9 @@ class KeyUsed(Struct, frozen=True):
 
     public_key: str
     """64 lower-case hex digits."""
-    source: Literal["given", "trust file", "evidence"]
-    """`evidence` means that the key was found beside what it is to prove: self-consistent, not authenticated."""
+    source: Literal["given", "trust file", "operator.pub", "evidence"]
+    """`evidence` means that the key was found beside what it is to prove: self-consistent, not authenticated.
+    `operator.pub` is the file beside the operator's own ledger."""
 
 
 class Proven(Struct, frozen=True):

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from symbi_recover.core.acts import LedgerDocument
 from symbi_recover.core.codes import finding
-from symbi_recover.core.errors import RefusedError, UnexaminedError
+from symbi_recover.core.errors import UnexaminedError
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.findings import Finding, NotChecked, Severity
 from symbi_recover.core.ledger import (
@@ -43,22 +43,19 @@ def load(path: str) -> bytes:
     """All bytes of a ledger.
 
     Raises:
-        RefusedError: `ledger_missing` or `ledger_unsafe`.
-        UnexaminedError: it cannot be opened.
+        UnexaminedError: `ledger_missing`; `file_kind`; it cannot be opened.
     """
     try:
-        with OpenedFile.open(path) as file:
-            if file.facts.kind != "file" or file.facts.size > LEDGER_LIMIT:
-                raise RefusedError(
-                    "ledger_unsafe",
-                    f"it is a {file.facts.kind} of {counted(file.facts.size, 'byte')}",
-                    path=path,
-                )
-            return file.read(LEDGER_LIMIT)
+        opened = OpenedFile.open(path)
     except UnexaminedError as error:
         if error.code != "file_missing":
             raise
-        raise RefusedError("ledger_missing", "there is no ledger here", path=path) from error
+        raise UnexaminedError("ledger_missing", "there is no ledger here", path=path) from error
+    with opened as file:
+        if file.facts.kind != "file" or file.facts.size > LEDGER_LIMIT:
+            what = f"it is a {file.facts.kind} of {counted(file.facts.size, 'byte')}"
+            raise UnexaminedError("file_kind", f"this is no ledger: {what}", path=path)
+        return file.read(LEDGER_LIMIT)
 
 
 def judge(
@@ -93,6 +90,7 @@ class _Judge:
         self.acts: dict[UUID, Act] = {}
         self.hashes: list[str] = []
         self.end = 0
+        self.broken = False
         self.first_time: str | None = None
         self.last_time: str | None = None
 
@@ -212,10 +210,16 @@ class _Judge:
 
     def _fail(self, code: str, message: str, start: int, stop: int) -> bool:
         self._note(code, message, start, stop)
+        self.broken = True
         return False
 
     def report(self, data: bytes, expected: tuple[int, str] | None) -> LedgerReport:
         not_checked = []
+        if self.broken:
+            rest = counted(len(data) - self.end, "byte")
+            not_checked.append(
+                NotChecked(f"the last {rest}", "the first line that does not hold ends the verification")
+            )
         if expected is None:
             not_checked.append(
                 NotChecked("whether records were cut off at the end", "no head was given to compare with")

@@ -17,6 +17,11 @@ _ENDINGS = {
 }
 
 
+def head(report: LedgerReport) -> list[str]:
+    """Which ledger it is."""
+    return [f"Ledger  {safe(report.path)}", ""]
+
+
 def acts(report: LedgerReport, paint: Painter) -> list[str]:
     """Every act, oldest first."""
     lines: list[str] = []
@@ -46,8 +51,11 @@ def _act(act: Act, paint: Painter) -> list[str]:
 def verdict(report: LedgerReport, code: Exit, paint: Painter) -> list[str]:
     """What was found, what was not checked, and the verdict as the last line."""
     lines = findings(report.findings, paint, report.path) + not_checked(report.not_checked, paint)
+    lines = lines[1:]  # what comes before ends with an empty line
     key = "no key" if report.key is None else f"key {report.key.public_key} ({report.key.source})"
-    head = "" if report.head_hash is None else f", head {report.head_sequence}:{report.head_hash}"
+    last = "" if report.head_hash is None else f", head {report.head_sequence}:{report.head_hash}"
+    broken = code is Exit.REFUSED and report.tail_bytes
+    records = counted(report.records, "record") + (" before the fault, the rest unread" if broken else "")
     words = {
         Exit.OK: ("good", "AUTHENTIC"),
         Exit.ATTENTION: ("attention", "ATTENTION"),
@@ -57,6 +65,6 @@ def verdict(report: LedgerReport, code: Exit, paint: Painter) -> list[str]:
     return [
         *lines,
         *([""] if lines else []),
-        f"Verdict: {paint(style, word)}: {counted(report.records, 'record')}, {counted(len(report.acts), 'act')}, "
-        f"{len(report.open_acts)} open; {key}{head}" + (f". Next: {step}" if step else ""),
+        f"Verdict: {paint(style, word)}: {records}, {counted(len(report.acts), 'act')}, "
+        f"{len(report.open_acts)} open; {key}{last}" + (f". Next: {step}" if step else ""),
     ]

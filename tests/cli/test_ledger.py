@@ -5,6 +5,7 @@ from pathlib import Path
 
 import jsonschema
 import msgspec
+import pytest
 
 from symbi_recover.core.acts import LedgerDocument
 from symbi_recover.core.ledger import LedgerRecord
@@ -32,7 +33,7 @@ def test_a_sound_ledger_is_authentic_with_the_key_beside_it(tmp_path: Path) -> N
         ran = ledger(home, "verify")
     document = json.loads(ran.out)
     assert (ran.rc, document["ok"], document["report"]["records"]) == (0, True, 3)
-    assert document["report"]["key"] == {"public_key": public_key(SEED), "source": "trust file"}
+    assert document["report"]["key"] == {"public_key": public_key(SEED), "source": "operator.pub"}
     jsonschema.validate(document, msgspec.json.schema(LedgerDocument))
 
 
@@ -99,7 +100,7 @@ def test_what_was_done_is_shown_escaped(tmp_path: Path) -> None:
 
 def test_no_ledger_is_said(tmp_path: Path) -> None:
     ran = ledger(operator_home(tmp_path), "verify")
-    assert ran.rc == 1
+    assert ran.rc == 3
     assert "ledger_missing" in ran.err.decode()
 
 
@@ -109,4 +110,23 @@ def test_a_link_or_a_folder_is_not_read(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(path)
     assert ledger(home, "verify", link).rc == 3
-    assert ledger(home, "verify", tmp_path).rc == 1
+    assert ledger(home, "verify", tmp_path).rc == 3
+
+
+@pytest.mark.parametrize("command", ["show", "verify"])
+def test_people_are_told_first_which_ledger_it_is(tmp_path: Path, command: str) -> None:
+    path = acted(operator_home(tmp_path))
+    ran = ledger(path.parent, command, "--format", "text")
+    assert ran.text.splitlines()[0] == f"Ledger  {path}"
+    assert "(operator.pub)" in ran.text
+    assert "\n\n\n" not in ran.text
+
+
+def test_what_follows_a_bad_record_is_said_to_be_unread(tmp_path: Path) -> None:
+    path = acted(operator_home(tmp_path))
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b"sha256:00", b"sha256:01")
+    path.write_bytes(b"".join(lines))
+    ran = ledger(path.parent, "verify", "--format", "text")
+    assert f"  - the last {len(lines[1]) + len(lines[2]):,} bytes: " in ran.text
+    assert "1 record before the fault, the rest unread, 0 acts" in ran.text.splitlines()[-1]

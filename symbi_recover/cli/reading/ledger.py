@@ -87,7 +87,7 @@ def _report(file: str | None, public_key: str | None, expect_head: str | None) -
     if public_key is not None:
         key = KeyUsed(read_key(public_key).hex(), "given")
     elif file is None and os.path.lexists(os.path.join(operator_home(), PUBLIC_NAME)):
-        key = KeyUsed(read_key("@" + os.path.join(operator_home(), PUBLIC_NAME)).hex(), "trust file")
+        key = KeyUsed(read_key("@" + os.path.join(operator_home(), PUBLIC_NAME)).hex(), "operator.pub")
     return ledger.judge(ledger.load(path), path, key=key, expected_head=head)
 
 
@@ -103,4 +103,6 @@ def _answer(environment: Environment, chosen_format: str | None, report: LedgerR
     if environment.format(chosen_format) == "json":
         return environment.deliver(verdict, ledger.document(report, verdict))
     lines = render.acts(report, environment.paint) if acts else []
-    return environment.deliver(verdict, [*lines, *render.verdict(report, verdict, environment.paint)])
+    return environment.deliver(
+        verdict, [*render.head(report), *lines, *render.verdict(report, verdict, environment.paint)]
+    )

@@ -40,7 +40,7 @@ _KEY: dict[str, Code] = {
     ),
     "passphrase_unusable": refused(
         "The file with the passphrase cannot be used.",
-        "It has another owner, is open to others, is no regular file, has several names, or is longer than 4,096 bytes. A passphrase is never cut short.",
+        "It has another owner, is open to others, has several names, or is longer than 4,096 bytes. A passphrase is never cut short.",
         "Put the passphrase alone into a file of your own with mode 0600.",
     ),
 }
@@ -49,7 +49,7 @@ _LEDGER: dict[str, Code] = {
     "ledger_missing": refused(
         "There is no ledger.",
         "It begins with the first act that is recorded. A ledger that is gone shows nothing about what was done.",
-        "Look for it in copies of the operator's folder.",
+        "Before the first act nothing needs to be done; after it, look for the ledger in copies of the operator's folder.",
     ),
     "ledger_unsafe": refused(
         "The ledger is not a private file.",
