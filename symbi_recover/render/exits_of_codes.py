@@ -27,6 +27,7 @@ EXITS_OF_CODES: dict[str, tuple[int, ...]] = {
     "key_form": (64,),
     "lease_missing": (3,),
     "lease_unknown": (3,),
+    "ledger_missing": (3,),
     "lock_missing": (4,),
     "lock_replaced": (4,),
     "no_runtime": (64,),

@@ -36,6 +36,7 @@ def draft(inspection: Inspection, outcome: Outcome, rationale: str, files: tuple
 
     Raises:
         RefusedError: `nothing_to_review`, `review_rules`, `review_evidence`.
+        UnexaminedError: a file cannot be opened, is no regular one, or changed.
     """
     if inspection.status is not Status.UNRESOLVED:
         raise RefusedError(
@@ -65,17 +66,14 @@ def _item(path: str) -> EvidenceItem:
     reference = _utf8(os.path.abspath(path), f"the path {path!r}")
     if len(reference.encode()) > REFERENCE_LIMIT:
         raise RefusedError("review_evidence", f"the path is longer than {REFERENCE_LIMIT} bytes", path=path)
-    try:
-        with OpenedFile.open(path) as file:
-            if file.facts.kind != "file":
-                raise RefusedError("review_evidence", f"it is a {file.facts.kind}", path=path)
-            digest = hashlib.sha256()
-            for block in file.blocks(0, file.facts.size):
-                digest.update(block)
-            if not file.unchanged():
-                raise RefusedError("review_evidence", "it changed while it was read", path=path)
-    except UnexaminedError as error:
-        raise RefusedError("review_evidence", error.message, path=path) from error
+    with OpenedFile.open(path) as file:
+        if file.facts.kind != "file":
+            raise UnexaminedError("file_kind", f"it is a {file.facts.kind}", path=path)
+        digest = hashlib.sha256()
+        for block in file.blocks(0, file.facts.size):
+            digest.update(block)
+        if not file.unchanged():
+            raise UnexaminedError("file_changed", "it changed while it was read", path=path)
     return EvidenceItem(reference=reference, sha256=digest.hexdigest())
 
 

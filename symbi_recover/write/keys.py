@@ -177,9 +177,11 @@ def read_passphrase(path: str) -> bytes:
 
     Raises:
         RefusedError: `passphrase_unusable`; nothing is cut off.
-        UnexaminedError: the file cannot be opened, or is a link.
+        UnexaminedError: the file cannot be opened, is a link, or is no regular one.
     """
     with OpenedFile.open(path) as file:
+        if file.facts.kind != "file":
+            raise UnexaminedError("file_kind", f"it is a {file.facts.kind}", path=path)
         if not file.facts.private or file.facts.size > _PASSPHRASE_LIMIT:
             raise RefusedError(
                 "passphrase_unusable",
@@ -196,26 +198,24 @@ def read_private(path: str, passphrase: bytes | None) -> bytes:
 
     Raises:
         RefusedError: `key_import_unsafe`, `key_import_unreadable`.
+        UnexaminedError: the file cannot be opened, is a link, or is no regular one.
     """
-    try:
-        with OpenedFile.open(path) as file:
-            facts = file.facts
-            if facts.kind != "file" or facts.uid not in (0, os.geteuid()) or facts.mode & 0o077:
-                raise RefusedError(
-                    "key_import_unsafe",
-                    "a private key must be a private file of your own",
-                    path=path,
-                    detail=shown(facts),
-                )
-            if facts.size > _KEY_FILE_LIMIT:
-                raise RefusedError(
-                    "key_import_unreadable",
-                    f"the file is longer than {_KEY_FILE_LIMIT:,} bytes",
-                    path=path,
-                )
-            data = file.read(_KEY_FILE_LIMIT)
-    except UnexaminedError as error:
-        raise RefusedError("key_import_unreadable", error.message, path=path) from error
+    with OpenedFile.open(path) as file:
+        facts = file.facts
+        if facts.kind != "file":
+            raise UnexaminedError("file_kind", f"it is a {facts.kind}", path=path)
+        if facts.uid not in (0, os.geteuid()) or facts.mode & 0o077:
+            raise RefusedError(
+                "key_import_unsafe",
+                "a private key must be a private file of your own",
+                path=path,
+                detail=shown(facts),
+            )
+        if facts.size > _KEY_FILE_LIMIT:
+            raise RefusedError(
+                "key_import_unreadable", f"the file is longer than {_KEY_FILE_LIMIT:,} bytes", path=path
+            )
+        data = file.read(_KEY_FILE_LIMIT)
     return _seed(data, path, passphrase)
 
 

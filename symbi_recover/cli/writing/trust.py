@@ -33,8 +33,8 @@ def _place_options(function: F) -> F:
     cls=WritingCommand,
     help="Pin a public key, so that evidence signed with another one is refused. Check the key with the person who "
     "set the project up before you pin it; never take it from the evidence.",
-    epilog="Exit codes: 0 pinned, or pinned already; 1 the key cannot be read, or another process holds the "
-    "list; 64 the file cannot be used.",
+    epilog="Exit codes: 0 pinned, or pinned already; 1 another process holds the list; 3 a file cannot be "
+    "read; 64 this is no key, or no private trust file.",
     examples="symbi-recover trust add 03a1…31b8 --project /srv/project --comment 'from ticket 17'",
 )
 @_place_options
@@ -65,7 +65,8 @@ def add_command(
 @click.command(
     cls=WritingCommand,
     help="Remove a pinned key, named as `trust list` shows it.",
-    epilog="Exit codes: 0 removed; 1 no such entry, or another process holds the list; 64 the file cannot be used.",
+    epilog="Exit codes: 0 removed; 1 no such entry, or another process holds the list; 3 a file cannot be read; "
+    "64 this is no key, or no private trust file.",
     examples="symbi-recover trust remove 03a1…31b8 --project /srv/project",
 )
 @_place_options
