@@ -4,21 +4,20 @@ A recording and its repetitions must see the same calls, so the scan sees this p
 and listener are those of whoever listens, instead of being looked for.
 """
 
+import json
 import os
 import sys
 from contextlib import suppress
 
 from symbi_recover.cli import app
-from symbi_recover.cli.env import operator_home
 from symbi_recover.cli.writing import lease_retire
-from symbi_recover.core.errors import RecoverError
 from symbi_recover.read.daemon.listener import Listener, links_changed_ns
 from symbi_recover.read.evidence.clock import BirthTime, ClockState, StartTime
 from symbi_recover.read.retirement import engine
 from symbi_recover.read.retirement.host import RealHost
 from symbi_recover.read.verify import container_processes, lease_check
 from symbi_recover.write import fences
-from symbi_recover.write.daemon import EngineHand
+from tests.support.cli import run
 
 BOOT = "5a3d1c7e-9b24-4f60-8e1d-6c0b2a4f7d93"
 BORN_NS = 1
@@ -69,6 +68,14 @@ def found(path, owner_pid, *_, **__):
     )
 
 
+def planned(words: list[str]) -> str:
+    """The hash of the plan that the command prints without consent; another one if looking was disturbed."""
+    look = run(*words[: words.index("--confirm")], env=os.environ)
+    with suppress(ValueError, KeyError):
+        return str(json.loads(look.out)["report"]["plan_hash"])
+    return "0" * 64
+
+
 if __name__ == "__main__":
     lease_retire.the_host = StillHost
     engine.find_engine = found
@@ -78,8 +85,5 @@ if __name__ == "__main__":
     container_processes.list_pids = lambda _: (os.getpid(),)
     words = sys.argv[1:]
     if PLANNED in words:
-        consent = "0" * 64  # of somebody whose look was disturbed
-        with suppress(RecoverError, OSError):
-            consent = fences.survey(operator_home(), (), EngineHand).plan_hash
-        words[words.index(PLANNED)] = consent
+        words[words.index(PLANNED)] = planned(words)
     sys.exit(app.main(words))
