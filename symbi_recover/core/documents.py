@@ -169,7 +169,7 @@ EVIDENCE: dict[str, Any] = {
 }
 """Structures of evidence with a JSON Schema, besides the events and `SCHEMAS` of other modules."""
 
-LINES = frozenset({"journal-record", "claim-record"})
+LINES = frozenset({"journal-record", "claim-record", "ledger-record"})
 """Those of which a file holds one in each line."""
 
 OUTPUT: dict[str, Any] = {

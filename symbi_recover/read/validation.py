@@ -17,6 +17,7 @@ from symbi_recover.core.documents import SchemaEntry, SchemaError, SchemaValidat
 from symbi_recover.core.errors import UnexaminedError
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.findings import NotChecked
+from symbi_recover.core.ledger import TORN_MARK
 from symbi_recover.core.words import counted
 from symbi_recover.read import library
 from symbi_recover.read.evidence.opener import OpenedFile
@@ -40,7 +41,7 @@ def validate(entry: SchemaEntry, path: str) -> SchemaValidation:
     """
     checker = validator(entry)
     data = _content(path)
-    documents, tail = _documents(data, lines=entry.lines)
+    documents, left_out = _documents(data, entry)
     errors: list[SchemaError] = []
     more = 0
     for record, text in documents:
@@ -59,7 +60,10 @@ def validate(entry: SchemaEntry, path: str) -> SchemaValidation:
         documents=len(documents),
         errors=tuple(errors),
         more_errors=more,
-        not_checked=_not_checked(tail),
+        not_checked=(
+            NotChecked("signatures, hashes, order and times", "a schema describes form alone"),
+            *left_out,
+        ),
     )
 
 
@@ -82,12 +86,21 @@ def _content(path: str) -> bytes:
     return data
 
 
-def _documents(data: bytes, *, lines: bool) -> tuple[list[tuple[int, bytes]], int]:
-    """Numbered documents, and the number of bytes that belong to none."""
-    if not lines:
-        return [(0, data)], 0
+def _documents(data: bytes, entry: SchemaEntry) -> tuple[list[tuple[int, bytes]], list[NotChecked]]:
+    """Numbered documents, and what belongs to none."""
+    if not entry.lines:
+        return [(0, data)], []
     *complete, tail = data.split(b"\n")
-    return list(enumerate(complete)), len(tail)
+    documents, left_out = list(enumerate(complete)), []
+    if entry.name == "ledger-record":
+        documents = [(number, line) for number, line in documents if not line.endswith(TORN_MARK[:-1])]
+        if len(documents) < len(complete):
+            torn = counted(len(complete) - len(documents), "line")
+            left_out.append(NotChecked(f"{torn} marked as torn", "a later record accounts for them"))
+    if tail:
+        what = f"{counted(len(tail), 'byte')} after the last line feed"
+        left_out.append(NotChecked(what, "no complete line, so no document"))
+    return documents, left_out
 
 
 def _errors(checker: "Draft202012Validator", record: int | None, text: bytes) -> Iterator[SchemaError]:
@@ -121,14 +134,3 @@ def _cut(message: str) -> str:
 def pointer(path: Any) -> str:
     """A JSON pointer (RFC 6901)."""
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
-
-
-def _not_checked(tail: int) -> tuple[NotChecked, ...]:
-    left_out = [NotChecked("signatures, hashes, order and times", "a schema describes form alone")]
-    if tail:
-        left_out.append(
-            NotChecked(
-                f"{counted(tail, 'byte')} after the last line feed", "no complete line, so no document"
-            )
-        )
-    return tuple(left_out)

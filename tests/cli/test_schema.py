@@ -10,6 +10,7 @@ import pytest
 from symbi_recover.read import library, validation
 from tests.support import evidence
 from tests.support.cli import run, run_terminal
+from tests.write.worlds import operator_home, recorder
 
 JOURNAL = evidence.journal(evidence.checks("audit inspect")[0])
 
@@ -206,3 +207,17 @@ def test_what_these_commands_print_satisfies_its_schema(journal: Path, tmp_path:
         path = tmp_path / f"{name}.json"
         path.write_bytes(ran.out)
         assert validated(name, path)["errors"] == []
+
+
+def test_a_ledger_is_checked_line_by_line_and_its_torn_fragments_are_left_aside(tmp_path: Path) -> None:
+    home = operator_home(tmp_path)
+    recorder(home).begin("lease reconcile", {}, "sha256:00")
+    path = home / "ledger.jsonl"
+    assert validated("ledger-record", path)["documents"] == 2
+    path.write_bytes(path.read_bytes() + b'{"payl')
+    recorder(home).begin("lease reconcile", {}, "sha256:01")
+    document = validated("ledger-record", path)
+    assert (document["ok"], document["documents"]) == (True, 4)
+    assert "1 line marked as torn" in {item["what"] for item in document["not_checked"]}
+    path.write_bytes(path.read_bytes().replace(b'"uid":', b'"gid":', 1))
+    assert validated("ledger-record", path)["ok"] is False
