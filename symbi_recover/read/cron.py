@@ -4,7 +4,6 @@ The database is copied into memory in its last committed state (`read/evidence/d
 are read and typed here, and what is odd about them becomes findings. Nothing is opened by SQLite but the copy.
 """
 
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from symbi_recover.core.schedules import (
 )
 from symbi_recover.read.evidence.database import read_copy
 from symbi_recover.read.evidence.locate import CRON_DATABASE, SYMBIONT
+from symbi_recover.read.evidence.opener import is_there
 from symbi_recover.wire.cron import fingerprint, parse_occurrence
 from symbi_recover.wire.strictjson import JsonError
 
@@ -218,7 +218,7 @@ def schedule_of(project: str) -> Schedule | None:
         RecoverError: as `read_schedule`.
     """
     path = default_path(project)
-    return read_schedule(path, project) if os.path.lexists(path) else None
+    return read_schedule(path, project) if is_there(path) else None
 
 
 def link(schedule: Schedule, snapshot: Snapshot) -> tuple[Finding, ...]:

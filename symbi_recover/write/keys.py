@@ -20,7 +20,7 @@ from msgspec import Struct
 from symbi_recover.core.errors import RefusedError, UnexaminedError
 from symbi_recover.core.ledger import PUBLIC_NAME
 from symbi_recover.read.evidence.locate import GOVERNED, INVOCATIONS, STORE_LOCK, SYMBIONT, lstat_at
-from symbi_recover.read.evidence.opener import FILE_FLAGS, FOLDER_FLAGS, OpenedFile, examining
+from symbi_recover.read.evidence.opener import FILE_FLAGS, FOLDER_FLAGS, OpenedFile, examining, is_there
 from symbi_recover.read.evidence.store import shown
 from symbi_recover.write.atomic import changing, make_folders, publish, sync_folder
 from symbi_recover.write.sign import AUDIT_KEY, SEED_BYTES, Signer, signer_in
@@ -124,7 +124,7 @@ def load(home: str) -> Signer:
 
 def find(home: str) -> Signer | None:
     """The operator's signer, None if there is no folder or no key in it; errors as `load`."""
-    if not os.path.lexists(home):
+    if not is_there(home):
         return None
     with open_home(home, create=False) as folder:
         return signer_of(folder, home)

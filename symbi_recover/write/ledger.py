@@ -35,8 +35,8 @@ from symbi_recover.core.ledger import (
 )
 from symbi_recover.core.report import KeyUsed
 from symbi_recover.read import ledger as reader
-from symbi_recover.read.evidence.locate import lstat_at, readable
-from symbi_recover.read.evidence.opener import OpenedFile, examining
+from symbi_recover.read.evidence.locate import readable
+from symbi_recover.read.evidence.opener import OpenedFile, examining, is_there
 from symbi_recover.read.evidence.store import shown
 from symbi_recover.wire import ledger as wire
 from symbi_recover.wire import timestamp
@@ -67,7 +67,7 @@ class Ledger:
         """
         with keys.open_home(self.home, create=False) as folder:
             refuse_network(folder, self.home)
-            if lstat_at(LEDGER_NAME, folder) is None:
+            if not is_there(LEDGER_NAME, folder=folder, path=self.path):
                 self._begin(folder)
             held = open_locked(
                 lambda: self._open(folder),

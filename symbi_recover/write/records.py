@@ -5,7 +5,7 @@ import os
 from symbi_recover.core.errors import RefusedError, StaleError, UnexaminedError
 from symbi_recover.core.lease_records import RECORD_LIMIT
 from symbi_recover.core.witness import RecordIdentity
-from symbi_recover.read.evidence.opener import OpenedFile, examining, system_text
+from symbi_recover.read.evidence.opener import OpenedFile, is_there, system_text
 from symbi_recover.wire.retirement import digest
 from symbi_recover.write.atomic import changing, sync_folder
 from symbi_recover.write.supervisor import HeldStore
@@ -17,15 +17,7 @@ def is_gone(held: HeldStore, lease: str) -> bool:
     Raises:
         UnexaminedError: that cannot be told.
     """
-    name = f"{lease}.json"
-    try:
-        with examining(f"{held.path}/{name}"):
-            os.stat(name, dir_fd=held.folder, follow_symlinks=False)
-    except UnexaminedError as error:
-        if error.code != "file_missing":
-            raise
-        return True
-    return False
+    return not is_there(f"{lease}.json", folder=held.folder, path=f"{held.path}/{lease}.json")
 
 
 def need_writable(held: HeldStore) -> None:

@@ -10,7 +10,7 @@ from symbi_recover.core.errors import UnexaminedError
 from symbi_recover.core.findings import Finding, NotChecked
 from symbi_recover.core.leases import LeaseView, StoreReport
 from symbi_recover.core.retirement import NOT_ESTABLISHED, Decision, LockState, RetireReport, Seen
-from symbi_recover.read.evidence.opener import FOLDER_FLAGS, FileFacts
+from symbi_recover.read.evidence.opener import FOLDER_FLAGS, FileFacts, is_there
 from symbi_recover.read.retirement.examine import Asker, Terms
 from symbi_recover.read.verify.lease_judge import judge
 from symbi_recover.read.verify.lease_store import StoreSnapshot, read_store
@@ -94,7 +94,10 @@ def terms(
 
 def no_key(home: str) -> str | None:
     """Why a receipt could not be signed; None if there is a key."""
-    there = os.path.lexists(f"{home}/{keys.KEY_NAME}")
+    try:
+        there = is_there(f"{home}/{keys.KEY_NAME}")
+    except UnexaminedError as error:
+        return f"the operator's key cannot be seen: {error.message}"
     return None if there else "the operator has no key; see `symbi-recover key init`"
 
 

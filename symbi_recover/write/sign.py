@@ -9,8 +9,15 @@ import os
 from nacl.bindings import crypto_sign, crypto_sign_BYTES, crypto_sign_seed_keypair
 
 from symbi_recover.core.errors import RefusedError
-from symbi_recover.read.evidence.locate import GOVERNED, lstat_at
-from symbi_recover.read.evidence.opener import FILE_FLAGS, FOLDER_FLAGS, OpenedFile, examining, facts_of
+from symbi_recover.read.evidence.locate import GOVERNED
+from symbi_recover.read.evidence.opener import (
+    FILE_FLAGS,
+    FOLDER_FLAGS,
+    OpenedFile,
+    examining,
+    facts_of,
+    is_there,
+)
 from symbi_recover.read.evidence.store import FOLDER_RULE, InvocationStore, shown
 
 SEED_BYTES = 32
@@ -42,7 +49,7 @@ def signer_in(folder: int, name: str, path: str, refusal: RefusedError) -> Signe
         RefusedError: `refusal`.
         UnexaminedError: the file cannot be opened.
     """
-    if lstat_at(name, folder) is None:
+    if not is_there(name, folder=folder, path=path):
         return None
     with examining(path):
         file = OpenedFile(path, os.open(name, FILE_FLAGS, dir_fd=folder))

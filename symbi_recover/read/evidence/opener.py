@@ -101,6 +101,27 @@ def examining(path: str) -> Iterator[None]:
         raise UnexaminedError("file_unreadable", "the name holds a NUL byte", path=path) from error
 
 
+def is_there(name: str, *, folder: int | None = None, path: str | None = None) -> bool:
+    """Whether anything lies under a name, links not followed; only "no such file" is absence.
+
+    Args:
+        name: relative to the open `folder`, if given.
+        folder: descriptor.
+        path: for messages; the name itself by default.
+
+    Raises:
+        UnexaminedError: that cannot be told.
+    """
+    try:
+        with examining(path or name):
+            os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except UnexaminedError as error:
+        if error.code != "file_missing":
+            raise
+        return False
+    return True
+
+
 class OpenedFile:
     """One opened evidence file: its descriptor, and its facts at open."""
 

@@ -36,6 +36,7 @@ from symbi_recover.read.evidence.opener import (
     OpenedFile,
     examining,
     facts_of,
+    is_there,
     system_text,
 )
 
@@ -194,8 +195,12 @@ class InvocationStore:
         return file
 
     def has(self, name: str) -> bool:
-        """Whether anything lies under a name in the store, of whatever kind."""
-        return lstat_at(name, self.folder) is not None
+        """Whether anything lies under a name in the store, of whatever kind.
+
+        Raises:
+            UnexaminedError: that cannot be told.
+        """
+        return is_there(name, folder=self.folder, path=f"{self.path}/{name}")
 
     def wait_for_writers(self) -> None:
         """Wait until nobody holds the store's lock, as the runtime would wait for it; a missing lock file is free.
