@@ -333,7 +333,7 @@ class LeaseRow(Struct, frozen=True, kw_only=True):
 
 
 class Document(Struct, frozen=True, kw_only=True):
-    """The frame of every JSON document; `ok` says that the exit code is 0."""
+    """The frame of the JSON of the lease commands; `ok` says that the exit code is 0."""
 
     ok: bool
     exit: int

@@ -9,7 +9,6 @@ from symbi_recover.core.claims import FileRecovery, Inspection, InvocationList
 from symbi_recover.core.documents import ShownLine
 from symbi_recover.core.shown import ShownRecord
 from symbi_recover.read.publication import FileInspection
-from symbi_recover.read.trust import TrustEntry
 from symbi_recover.wire import canonical
 
 
@@ -52,11 +51,6 @@ def list_document(listed: InvocationList) -> bytes:
 def list_line(row: object) -> bytes:
     """One line of `invocation list --format jsonl`."""
     return canonical.compact(row) + b"\n"
-
-
-def trust_document(path: str, entries: tuple[TrustEntry, ...]) -> bytes:
-    """What `trust list --format json` prints."""
-    return canonical.pretty({"schema": "symbi-recover/trust-list.v1", "file": path, "entries": entries})
 
 
 def shown_line(shown: ShownRecord) -> ShownLine:

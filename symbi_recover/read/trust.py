@@ -47,6 +47,14 @@ class TrustEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.public_key, self.project, self.host
 
 
+class TrustList(Struct, frozen=True, kw_only=True):
+    """The document of `trust list`."""
+
+    schema: str = "symbi-recover/trust-list.v1"
+    file: str
+    entries: tuple[TrustEntry, ...]
+
+
 class Trusted(Struct, frozen=True):
     """The keys to accept."""
 

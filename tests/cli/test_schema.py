@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -221,3 +222,20 @@ def test_a_ledger_is_checked_line_by_line_and_its_torn_fragments_are_left_aside(
     assert "1 line marked as torn" in {item["what"] for item in document["not_checked"]}
     path.write_bytes(path.read_bytes().replace(b'"uid":', b'"gid":', 1))
     assert validated("ledger-record", path)["ok"] is False
+
+
+def test_every_document_that_names_its_schema_has_it_shipped() -> None:
+    package = Path(library.__file__).parents[1]
+    source = "\n".join(path.read_text() for path in package.rglob("*.py"))
+    named = set(re.findall(r'"symbi-recover/([a-z-]+\.v[0-9]+)"', source))
+    shipped = {f"{entry.name}.v{entry.version}" for entry in library.schemas()}
+    lacking = {name for name in named if not {name, f"lease-{name}"} & shipped}
+    assert {"trust-list.v1", "failure.v1"} <= named - lacking
+    assert not lacking
+
+
+def test_the_list_of_pinned_keys_satisfies_its_schema(tmp_path: Path) -> None:
+    assert run("trust", "add", "03" * 32, "--file", tmp_path / "trust").rc == 0
+    path = tmp_path / "list.json"
+    path.write_bytes(run("trust", "list", "--file", tmp_path / "trust", "--format", "json").out)
+    assert validated("trust-list", path)["ok"] is True

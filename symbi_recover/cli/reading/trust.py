@@ -6,8 +6,7 @@ from symbi_recover.cli.env import Environment
 from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
 from symbi_recover.cli.reading.trusting import default_trust_file
 from symbi_recover.core.exits import Exit
-from symbi_recover.read import documents
-from symbi_recover.read.trust import load
+from symbi_recover.read.trust import TrustList, load
 from symbi_recover.render.safe import safe
 
 
@@ -29,9 +28,9 @@ def list_command(environment: Environment, trust_file: str | None, chosen_format
     path = trust_file or default_trust_file()
     entries = load(path, required=trust_file is not None)
     if chosen == "json":
-        return environment.deliver(Exit.OK, documents.trust_document(path, entries))
+        return environment.deliver_json(Exit.OK, TrustList(file=path, entries=entries))
     if chosen == "jsonl":
-        return environment.deliver(Exit.OK, b"".join(documents.list_line(entry) for entry in entries))
+        return environment.deliver_json_lines(Exit.OK, entries)
     lines = []
     for entry in entries:
         place = safe(entry.project) if entry.project is not None else "every project"
