@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,32 @@ def test_a_number_used_again_is_a_stranger(sleeper: Sleeper, tmp_path: Path) -> 
     """F-108."""
     assert verdict(vm(sleeper, ticks=sleeper.ticks + 1), tmp_path) == "vm_pid_reused"
     assert sleeper.process.poll() is None, "nobody was signalled"
+
+
+def test_a_threads_number_is_no_vm(tmp_path: Path) -> None:
+    """F-108: /proc answers about a thread's number as about a process, with a start time of the thread's own."""
+    ends = threading.Event()
+    thread = threading.Thread(target=ends.wait)
+    thread.start()
+    try:
+        seen = read_identity(thread.native_id or 0)
+        assert isinstance(seen, ProcessStat)
+        assert thread.native_id != os.getpid()
+        recorded = made.vm_created(thread.native_id or 0, seen.start_ticks, BOOT)
+        program = str(Path("/proc/self/exe").readlink())
+        view = look(record(recorded, docker_binary=program), tmp_path)
+        assert view is not None
+        assert view.verdict == "vm_pid_reused", "a VM is a process, and a thread is not the recorded one"
+        assert str(os.getpid()) in view.detail
+    finally:
+        ends.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(("pid", "ticks"), [(0, 5), (-1, 5), (1, 5), (1 << 32, 5), (5, 0)])
+def test_numbers_that_no_vm_can_have_make_no_good_record(pid: int, ticks: int) -> None:
+    """F-108: pid 1 and start time 0 are faults of the record, so nothing is looked for."""
+    assert read_record(compact(made.record(state=made.vm_created(pid, ticks, BOOT))), LEASE).record is None
 
 
 def test_another_boot_decides_before_the_number(sleeper: Sleeper, tmp_path: Path) -> None:
