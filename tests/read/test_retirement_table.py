@@ -61,6 +61,8 @@ def evidence(phase="uncertain", **facts):
         "storage": "older",
         "absence": None,
         "fence": STANDS,
+        "same_engine": True,
+        "same_boot": True,
         "staging_acknowledged": True,
         "receipt_ready": True,
         "confirmed": True,
@@ -225,6 +227,22 @@ def test_t7_to_t9_fence_absence_and_time_alone_are_refused(phase):
 
 
 @PHASES
+@pytest.mark.parametrize(
+    "unasked",
+    [
+        {"endpoint_code": "endpoint_remote"},
+        {"endpoint_code": "endpoint_unresolved"},
+        {"engine_codes": ("engine_unavailable",)},
+    ],
+)
+def test_t8_absence_is_spoken_of_only_where_the_engine_was_asked(phase, unasked):
+    decision = decide(evidence(phase, **unasked))
+    assert_refused(decision, "elapsed_only")
+    assert "absence_only" not in decision.codes
+    assert "absence_only" in decide(evidence(phase, engine_codes=("endpoint_proxied",))).codes
+
+
+@PHASES
 def test_t10_an_anchor_without_flush_is_refused(phase):
     assert_refused(decide(evidence(phase, scans=(CLEAN, CLEAN))), "flush_missing")
     elsewhere = (witness(rebooted=True, same_storage=False),)
@@ -293,6 +311,7 @@ PRECONDITIONS = [
     ({"engine_codes": ("engine_unsupported",)}, "engine_unsupported"),
     ({"engine_codes": ("engine_ambiguous",)}, "engine_ambiguous"),
     ({"engine_codes": ("engine_unseen",)}, "engine_unseen"),
+    ({"engine_codes": ("census_unreadable",)}, "census_unreadable"),
     ({"engine_codes": ("engine_unavailable",)}, "engine_unavailable"),
     ({"storage": "newer"}, "engine_storage_new"),
     ({"storage": "unknown"}, "engine_storage_new"),

@@ -220,10 +220,15 @@ def _short(e: Evidence, *, anchor: bool, flush: bool) -> Iterator[str]:
         return
     if e.fence.state == "unbroken":
         yield "fence_only"
-    if e.absence is None:
+    if e.absence is None and _asked(e):
         yield "absence_only"
     if e.times.now_ns - e.times.last_write_ns > _THIRTY_SECONDS:
         yield "elapsed_only"
+
+
+def _asked(e: Evidence) -> bool:
+    """The engine was asked about name and label: only then is no word of a container its absence."""
+    return e.endpoint_code is None and "engine_unavailable" not in e.engine_codes
 
 
 def _accepted(e: Evidence) -> bool:
