@@ -29,7 +29,13 @@ MARGIN_NS = 3_600_000_000_000
 """By how much a start must be later than the last write, where only the clock tells."""
 
 LockState = Literal[
-    "not_taken", "held", "supervisor_running", "lock_missing", "lock_replaced", "lock_uncertain"
+    "not_taken",
+    "held",
+    "supervisor_running",
+    "lock_missing",
+    "lock_replaced",
+    "lock_uncertain",
+    "lock_unsafe",
 ]
 FenceState = Literal[
     "not_made", "unbroken", "creation_in_flight", "name_foreign", "fence_failed", "fence_broken"

@@ -11,10 +11,11 @@ from typing import Literal, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from symbi_recover.core.errors import RecoverError
+from symbi_recover.core.errors import RecoverError, UnexaminedError
 from symbi_recover.core.retirement import LockState, RetireReport
 from symbi_recover.read.retirement.examine import examine
 from symbi_recover.read.retirement.table import decide, might_retire
+from symbi_recover.read.verify.lease_judge import refusing
 from symbi_recover.write import keys
 from symbi_recover.write.retire_request import (
     Outcome,
@@ -29,7 +30,7 @@ from symbi_recover.write.retire_request import (
 from symbi_recover.write.retire_run import Run
 from symbi_recover.write.supervisor import supervisor_lock
 
-_Refusal = Literal["supervisor_running", "lock_missing", "lock_replaced", "lock_uncertain"]
+_Refusal = Literal["supervisor_running", "lock_missing", "lock_replaced", "lock_uncertain", "lock_unsafe"]
 _LOCKS: tuple[_Refusal, ...] = get_args(_Refusal)
 
 
@@ -64,8 +65,13 @@ def retire(request: Request) -> RetireReport:
             lock = next((code for code in _LOCKS if code == error.code), None)
             if lock is None:
                 raise
-            why = f"{error.message}; {error.hint}" if error.hint else error.message
-            return _without_lock(request, _Refused(lock, why))
+            said = f"{error.path}: {error.message}"
+            refusal = _Refused(lock, f"{said}; {error.hint}" if error.hint else said)
+            try:
+                return _without_lock(request, refusal)
+            except UnexaminedError as unexamined:
+                unexamined.detail = unexamined.detail or f"{lock}: {refusal.why}"
+                raise
         return Run(request, held, signer).go()
 
 
@@ -74,7 +80,8 @@ def _without_lock(request: Request, refusal: _Refused | None = None) -> RetireRe
     snapshot, report = judged(request, request.path, ours=False)
     view, folder = record_of(request, snapshot, report)
     seen = examine(view, report, folder, request.asker(report.helper_uid))
-    details: dict[str, str] = {}
+    blocking = "; ".join(f"{one.path}: {one.code}" for one in refusing(report))
+    details = {"store_blocked": blocking} if blocking else {}
     if refusal is not None:
         lock: LockState = refusal.lock
         details[lock] = refusal.why

@@ -13,11 +13,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from symbi_recover.core.errors import StaleError
+from symbi_recover.core.errors import StaleError, UnexaminedError
 from symbi_recover.read.evidence.locate import lstat_at
 from symbi_recover.read.evidence.locks import ask_lock
 from symbi_recover.read.evidence.mounts import Locality, Mount, mount_of_descriptor
 from symbi_recover.read.evidence.opener import FOLDER_FLAGS, FileFacts, OpenedFile, examining, facts_of
+from symbi_recover.read.verify.lease_entries import described
 from symbi_recover.read.verify.lease_store import LOCK, resolve
 from symbi_recover.write.lock import HeldLock, is_behind_name, try_lock
 
@@ -53,9 +54,9 @@ def supervisor_lock(path: str) -> Iterator[HeldStore]:
         path: the state directory, in any spelling.
 
     Raises:
-        StaleError: `supervisor_running`, `lock_missing`, `lock_replaced`, `store_blocked`.
+        StaleError: `supervisor_running`, `lock_missing`, `lock_replaced`, `lock_unsafe`.
         RefusedError: `lock_uncertain`.
-        UnexaminedError: the directory or the lock file cannot be opened.
+        UnexaminedError: the directory cannot be opened; `lock_uncertain` where it is the lock file.
     """
     real = resolve(path)
     with examining(real):
@@ -74,13 +75,22 @@ def supervisor_lock(path: str) -> Iterator[HeldStore]:
 
 def _take(real: str, folder: int) -> HeldLock:
     path = f"{real}/{LOCK}"
-    if lstat_at(LOCK, folder) is None:
-        raise StaleError("lock_missing", "there is no supervisor.lock in the store", path=path)
-    file = OpenedFile.open(LOCK, folder=folder)
+    owner = os.fstat(folder).st_uid
+    try:
+        with examining(path):
+            status = os.stat(LOCK, dir_fd=folder, follow_symlinks=False)
+        # What is no file is not opened: a link is not followed, and a socket would only give another error.
+        _check_private(facts_of(status), owner, path)
+        file = OpenedFile.open(LOCK, folder=folder)
+    except UnexaminedError as error:
+        if error.code == "file_missing":
+            raise StaleError("lock_missing", "there is no supervisor.lock in the store", path=path) from error
+        message = f"supervisor.lock cannot be opened: {error.message}"
+        raise UnexaminedError("lock_uncertain", message, path=path) from error
     file.path = path
     taken = False
     try:
-        _check_private(file, facts_of(os.fstat(folder)))
+        _check_private(file.facts, owner, path)
         taken = try_lock(file.descriptor, path)
         pid = None if taken else holder(file.descriptor)
     finally:
@@ -91,11 +101,10 @@ def _take(real: str, folder: int) -> HeldLock:
     return HeldLock(file)
 
 
-def _check_private(file: OpenedFile, folder: FileFacts) -> None:
-    if not file.facts.private_to(folder.uid):
-        raise StaleError(
-            "store_blocked", "supervisor.lock is not a private file of the store's owner", path=file.path
-        )
+def _check_private(facts: FileFacts, owner: int, path: str) -> None:
+    if not facts.private_to(owner):
+        message = f"a {described(facts)}, and no private file of the store's owner"
+        raise StaleError("lock_unsafe", message, path=path)
 
 
 def holder(descriptor: int) -> int | None:

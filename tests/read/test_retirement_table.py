@@ -243,6 +243,13 @@ def test_t8_absence_is_spoken_of_only_where_the_engine_was_asked(phase, unasked)
 
 
 @PHASES
+def test_t11_a_client_that_was_found_does_not_hide_that_the_scan_was_unreliable(phase):
+    both = replace(FOUND, unreliable=("hidepid",))
+    assert_refused(decide(evidence(phase, scans=(both,))), "client_alive", "client_scan_unreliable")
+    assert "client_scan_unreliable" not in decide(evidence(phase, scans=(FOUND,))).codes
+
+
+@PHASES
 def test_t10_an_anchor_without_flush_is_refused(phase):
     assert_refused(decide(evidence(phase, scans=(CLEAN, CLEAN))), "flush_missing")
     elsewhere = (witness(rebooted=True, same_storage=False),)
@@ -297,6 +304,7 @@ PRECONDITIONS = [
     ({"lock": "lock_missing"}, "lock_missing"),
     ({"lock": "lock_replaced"}, "lock_replaced"),
     ({"lock": "lock_uncertain"}, "lock_uncertain"),
+    ({"lock": "lock_unsafe"}, "lock_unsafe"),
     ({"lock": "not_taken"}, "not_confirmed"),
     ({"store_blocked": True}, "store_blocked"),
     ({"store_blocked": None}, "store_blocked"),

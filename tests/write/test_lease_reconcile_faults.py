@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from symbi_recover.core.errors import RefusedError, StaleError
-from symbi_recover.read.verify.lease_check import Checker
+from symbi_recover.core.errors import RefusedError, StaleError, UnexaminedError
+from symbi_recover.read.verify.container_processes import HostProcesses
 from symbi_recover.write import reconcile, supervisor
 from symbi_recover.write.supervisor import supervisor_lock
 from tests.crash.drivers.lease import found
@@ -111,7 +111,7 @@ def test_an_engine_whose_word_contradicts_the_host_is_not_followed(world, monkey
 def test_work_that_lives_on_this_host_keeps_its_record_whatever_the_daemon_says(world, status, monkeypatch):
     """State lost over a restart of the daemon (F-124): `exited`, or not known at all."""
     monkeypatch.setattr("symbi_recover.read.verify.lease_check.sees_whole_host", lambda _: True)
-    monkeypatch.setattr(Checker, "_living", lambda _, wanted: [77] if wanted == container_id else [])
+    monkeypatch.setattr(HostProcesses, "_living", lambda _, wanted: [77] if wanted == container_id else [])
     container_id = "a" * 64
     lease = GONE
     if status is not None:
@@ -234,12 +234,33 @@ def test_the_lock_is_refused_when_missing_replaced_open_or_held(world, monkeypat
     lock.chmod(0o644)
     with pytest.raises(StaleError) as unsafe, supervisor_lock(str(store)):
         pass
-    assert unsafe.value.code == "store_blocked"
+    assert (unsafe.value.code, unsafe.value.path) == ("lock_unsafe", str(lock))
+    assert "mode 0644" in unsafe.value.message
+    lock.unlink()
+    lock.symlink_to("/dev/null")
+    with pytest.raises(StaleError) as link, supervisor_lock(str(store)):
+        pass
+    assert (link.value.code, link.value.path) == ("lock_unsafe", str(lock))
     lock.unlink()
     with pytest.raises(StaleError) as missing, supervisor_lock(str(store)):
         pass
     assert missing.value.code == "lock_missing"
     assert not lock.exists()
+
+
+def test_a_lock_file_that_cannot_be_opened_is_uncertain_and_named_in_full(world, monkeypatch):
+    real = supervisor.os.open
+
+    def denied(path, *rest, **more):
+        if path == "supervisor.lock":
+            raise PermissionError(13, "Permission denied")
+        return real(path, *rest, **more)
+
+    monkeypatch.setattr(supervisor.os, "open", denied)
+    store = world.made.store
+    with pytest.raises(UnexaminedError, match="Permission denied") as caught, supervisor_lock(str(store)):
+        pass
+    assert (caught.value.code, caught.value.path) == ("lock_uncertain", f"{store}/supervisor.lock")
 
 
 def test_a_lock_that_the_file_system_cannot_give_is_uncertain(world, monkeypatch):

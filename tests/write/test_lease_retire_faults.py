@@ -2,13 +2,16 @@
 
 import hashlib
 import json
+import os
+import socket
 from pathlib import Path
 
 import pytest
 
-from symbi_recover.core.errors import RefusedError
+from symbi_recover.core.errors import RefusedError, UnexaminedError
 from symbi_recover.core.retirement import FenceNote
 from symbi_recover.wire.retirement import encode
+from symbi_recover.write import supervisor
 from symbi_recover.write.receipts import Receipts
 from tests.support.daemon_behaviours import (
     AS_USUAL,
@@ -107,6 +110,67 @@ def test_beside_a_helper_the_file_system_is_still_named(world, monkeypatch):
         document = world.retire(4)
     assert_kept(world, document, "supervisor_running", "state_dir_not_local")
     assert kind in {one["message"] for one in document["report"]["decision"]["findings"]}
+
+
+def bind(path):
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+
+
+LOCKS = {
+    "missing": (lambda _: None, "lock_missing"),
+    "open to others": (lambda path: path.touch(0o644), "lock_unsafe"),
+    "a link": (lambda path: path.symlink_to("/dev/null"), "lock_unsafe"),
+    "a dangling link": (lambda path: path.symlink_to("nowhere"), "lock_unsafe"),
+    "a FIFO": (os.mkfifo, "lock_unsafe"),
+    "a socket": (bind, "lock_unsafe"),
+    "a folder": (os.mkdir, "lock_unsafe"),
+}
+
+
+@pytest.mark.parametrize("kind", LOCKS)
+def test_whatever_is_wrong_with_the_lock_all_other_evidence_is_told(world, monkeypatch, kind):
+    """Section 18.5: all codes are reported, not the first; and paths are whole."""
+    monkeypatch.setattr("symbi_recover.write.retire.why_not_local", lambda _: "its file system is nfs4")
+    world.double.on("GET", "/version", FAULTS["503"])
+    lay, code = LOCKS[kind]
+    lock = world.made.store / "supervisor.lock"
+    lock.unlink()
+    lay(lock)
+    document = world.retire(3)
+    told = [code, "state_dir_not_local", "engine_unavailable"]
+    assert {*told, *(["store_blocked"] if code == "lock_unsafe" else [])} <= codes(document)
+    assert document["report"]["outcome"] == "refused"
+    assert world.record.exists()
+    messages = {one["code"]: one["message"] for one in document["report"]["decision"]["findings"]}
+    assert messages[code].startswith(f"{lock}: ")
+    if code == "lock_unsafe":
+        assert messages["store_blocked"] == f"{lock}: lock_unsafe"
+
+
+def test_a_lock_file_that_cannot_be_opened_hides_no_other_evidence(world, monkeypatch):
+    real = supervisor.OpenedFile.open
+    lock = f"{world.made.store}/supervisor.lock"
+
+    def denied(path, **more):
+        if path == "supervisor.lock":
+            raise UnexaminedError("file_unreadable", "Permission denied", path=path)
+        return real(path, **more)
+
+    monkeypatch.setattr(supervisor.OpenedFile, "open", denied)
+    document = world.retire(4)
+    assert_kept(world, document, "lock_uncertain")
+    (found,) = [one for one in document["report"]["decision"]["findings"] if one["code"] == "lock_uncertain"]
+    assert found["message"] == f"{lock}: supervisor.lock cannot be opened: Permission denied"
+
+
+def test_a_lock_that_is_refused_is_told_where_the_record_is_gone_as_well(world):
+    world.record.unlink()
+    (world.made.store / "supervisor.lock").unlink()
+    ran = world.cli("retire", OWNED, "--confirm", world.made.confirm)
+    assert ran.rc == 3
+    assert b"lease_unknown" in ran.err
+    assert b"lock_missing" in ran.err
 
 
 @pytest.mark.parametrize("fault", ["500", "503", "silent", "half", "no json", "nothing"])

@@ -194,7 +194,7 @@ def _insufficient(e: Evidence) -> Iterator[str]:
         yield "engine_socket_activated"
     if e.quiescence is not None and e.quiescence.code is not None:
         yield e.quiescence.code
-    if any(scan.unreliable or scan.passes < 2 for scan in e.scans if not scan.hits):
+    if any(scan.unreliable or (scan.passes < 2 and not scan.hits) for scan in e.scans):
         yield "client_scan_unreliable"
     if not _plain(e):
         yield "client_is_wrapper"
