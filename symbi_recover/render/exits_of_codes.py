@@ -30,6 +30,8 @@ EXITS_OF_CODES: dict[str, tuple[int, ...]] = {
     "ledger_missing": (3,),
     "lock_missing": (4,),
     "lock_replaced": (4,),
+    "lock_uncertain": (1, 3),
+    "lock_unsafe": (1, 4),
     "no_runtime": (64,),
     "not_verified": (3,),
     "operator_file_unusable": (1, 2),
