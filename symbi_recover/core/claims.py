@@ -245,8 +245,10 @@ class ClaimState(StrEnum):
     RECONCILED = "reconciled"
     LIVE = "live"
     """A process holds it."""
+    REFUSED = "refused"
+    """It was read, and cannot be accepted; the finding says why."""
     UNREADABLE = "unreadable"
-    """No verdict is possible; the finding says why."""
+    """It, or the journal that it names, could not be read; the finding says why."""
 
 
 class ListedPublication(Struct, frozen=True, kw_only=True):
@@ -319,3 +321,5 @@ class InvocationList(Struct, frozen=True, kw_only=True):
     root: str
     verdict: int
     projects: tuple[ListedProject, ...]
+    not_checked: tuple[NotChecked, ...] = ()
+    """Folders that could not be looked into for projects."""

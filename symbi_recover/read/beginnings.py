@@ -53,9 +53,7 @@ class Beginnings:
         if found:
             more = f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
             paths = ", ".join(f"{self.store.governed_path}/{journal}" for journal in found[:_NAMED])
-            error.detail = (
-                f"the run began, for its invocation is named by the first record (signature not checked) of {paths}{more}"
-            )
+            error.detail = f"the run began, for its invocation is named by the first record (signature not checked) of {paths}{more}"
             error.hint = BEGAN
         elif own is not None and (size := self._size(own)) is not None:
             error.detail = (

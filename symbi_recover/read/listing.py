@@ -24,7 +24,7 @@ from symbi_recover.core.claims import (
     StoreSummary,
 )
 from symbi_recover.core.codes import as_finding, finding
-from symbi_recover.core.errors import RecoverError
+from symbi_recover.core.errors import RecoverError, UnexaminedError
 from symbi_recover.core.findings import Finding, Severity
 from symbi_recover.read.beginnings import Beginnings
 from symbi_recover.read.entries import Entries, read_entries
@@ -44,6 +44,10 @@ _STATES = {
     Status.RECONCILED: ClaimState.RECONCILED,
 }
 _QUIET = frozenset({"claim_key_from_evidence", "claim_owner_unknown"})
+_UNREAD = frozenset(
+    {"claim_changing", "claim_incomplete", "claim_malformed", "claim_too_large", "store_file_not_private"}
+)
+"""Refusals of claims whose content is not known for certain; after any other, the claim itself was read."""
 _STATE_CODES = {
     PublicationState.READY: "publication_ready",
     PublicationState.MISSING: "publication_missing",
@@ -110,9 +114,9 @@ class StoreListing:
             state = _STATES[inspection.status]
             findings += inspection.findings[len(evidence.findings) :]
         except RecoverError as error:
-            state = ClaimState.UNREADABLE
+            state = _state_of(error)
             findings.append(as_finding(error))
-        if state in (ClaimState.UNRESOLVED, ClaimState.UNREADABLE):  # otherwise nothing is left to decide
+        if state not in (ClaimState.RECORDED, ClaimState.RECONCILED):  # otherwise nothing is left to decide
             for publication, failure in judged:
                 findings += _decision(publication, failure)
         snapshot = evidence.snapshot
@@ -174,7 +178,7 @@ class StoreListing:
         return ListedInvocation(
             project=self.store.project,
             file=name,
-            state=ClaimState.LIVE if live else ClaimState.UNREADABLE,
+            state=_state_of(error),
             scope=None if claim is None else claim.scope,
             id=None if claim is None else claim.id,
             agent_id=None if claim is None else claim.agent_id,
@@ -200,6 +204,14 @@ class StoreListing:
 
     def _age(self, mtime_ns: int) -> int:
         return max(0, (self.now_ns - mtime_ns) // 10**9)
+
+
+def _state_of(error: RecoverError) -> ClaimState:
+    """The state of a claim that has no verdict."""
+    if error.code == "claim_live":
+        return ClaimState.LIVE
+    unread = isinstance(error, UnexaminedError) or error.code in _UNREAD
+    return ClaimState.UNREADABLE if unread else ClaimState.REFUSED
 
 
 def _decision(publication: ListedPublication, failure: Finding | None) -> Iterator[Finding]:

@@ -37,6 +37,7 @@ EXITS_OF_CODES: dict[str, tuple[int, ...]] = {
     "operator_file_unusable": (1, 2),
     "plan_changed": (4,),
     "project_missing": (3,),
+    "projects_unread": (3,),
     "publication_held": (1, 2),
     "publication_repeated": (1,),
     "receipt_unavailable": (1,),

@@ -73,9 +73,14 @@ def difference(finding: Finding) -> str:
     return ", ".join(f"{name} {safe(value, _VALUE)}" for name, value in values if value is not None)
 
 
+def gravest(found: Iterable[Finding]) -> Finding | None:
+    """The gravest, the first of several; None if nothing was found."""
+    return min(found, key=_rank, default=None)
+
+
 def next_step(found: Iterable[Finding]) -> str | None:
-    """What to do about the gravest, the first of several; None if nothing was found."""
-    worst = min(found, key=_rank, default=None)
+    """What to do about the gravest; None if nothing was found."""
+    worst = gravest(found)
     return None if worst is None else CODES[worst.code].next
 
 

@@ -29,6 +29,7 @@ _STYLE = {
     ClaimState.RECONCILED: "good",
     ClaimState.UNRESOLVED: "attention",
     ClaimState.LIVE: "strong",
+    ClaimState.REFUSED: "bad",
     ClaimState.UNREADABLE: "bad",
 }
 _COLUMNS = ("STATE", "SCOPE", "ID", "AGE", "UNKNOWN", "PUBLICATIONS", "RECEIPTS", "FINDINGS")

@@ -76,7 +76,7 @@ def test_each_state_has_a_row(project: Project) -> None:
     assert rc == 1
     assert found["store"]["counts"] == dict.fromkeys(
         ("recorded", "unresolved", "reconciled", "live", "unreadable"), 1
-    )
+    ) | {"refused": 0}
     assert rows(found)[decided.id]["receipts"] == ["resolution"]
     assert rows(found)[None]["findings"][0]["code"] == "claim_incomplete"
 
@@ -109,7 +109,7 @@ def test_one_bad_claim_never_hides_the_good_ones(project: Project) -> None:
     bad = {
         row["file"][0]: row["findings"][0]["code"]
         for row in found["invocations"]
-        if row["state"] == "unreadable" and row["file"][:2] in ("bb", "cc", "dd", "ee", "ff")
+        if row["state"] in ("refused", "unreadable") and row["file"][:2] in ("bb", "cc", "dd", "ee", "ff")
     }
     assert bad == {
         "b": "file_link", "c": "file_kind", "d": "store_file_not_private", "e": "store_file_not_private", "f": "claim_misplaced",

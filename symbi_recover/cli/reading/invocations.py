@@ -20,24 +20,34 @@ from symbi_recover.core.claims import (
 from symbi_recover.core.codes import as_finding
 from symbi_recover.core.errors import RecoverError, UnexaminedError
 from symbi_recover.core.exits import Exit, worst
-from symbi_recover.core.findings import Finding, Severity
+from symbi_recover.core.findings import Finding, NotChecked, Severity
 from symbi_recover.core.schedules import Schedule
+from symbi_recover.core.words import counted
 from symbi_recover.read import documents
 from symbi_recover.read.cron import schedule_of
-from symbi_recover.read.evidence.locate import find_projects
+from symbi_recover.read.evidence.locate import find_projects, readable
+from symbi_recover.read.evidence.opener import system_text
 from symbi_recover.read.evidence.store import InvocationStore, resolve_project
 from symbi_recover.read.listing import StoreListing
 from symbi_recover.render import failure
 from symbi_recover.render import invocations as render
 from symbi_recover.render import schedule as render_schedule
 from symbi_recover.render.colour import Painter
-from symbi_recover.render.findings import findings
+from symbi_recover.render.findings import findings, gravest, next_step, not_checked
 from symbi_recover.render.output import is_terminal
 from symbi_recover.render.safe import safe
 from symbi_recover.render.shell import option
 
 _BATCH = 256
-_EXIT_OF_STATE = {ClaimState.UNRESOLVED: Exit.ATTENTION, ClaimState.UNREADABLE: Exit.REFUSED}
+_MOST_UNREAD = 1000
+"""Folders that are named when they cannot be looked into."""
+_MOST_TOLD = 5
+"""Of them, in one failure."""
+_EXIT_OF_STATE = {
+    ClaimState.UNRESOLVED: Exit.ATTENTION,
+    ClaimState.REFUSED: Exit.REFUSED,
+    ClaimState.UNREADABLE: Exit.REFUSED,
+}
 _EXIT_OF_SEVERITY = {Severity.ATTENTION: Exit.ATTENTION, Severity.REFUSED: Exit.REFUSED}
 
 
@@ -46,7 +56,7 @@ _EXIT_OF_SEVERITY = {Severity.ATTENTION: Exit.ATTENTION, Severity.REFUSED: Exit.
     help="List every claim of a project with its state, also torn, foreign and unreadable ones; and what no claim "
     "accounts for: journals, receipts, left-over files. Nothing is locked or changed.",
     epilog="Exit codes: 0 nothing to do, also where runs are under way; 2 a claim or a finding needs a decision; 1 a claim cannot be accepted; "
-    "3 a store could not be examined.",
+    "3 a store could not be examined, or with --recursive no folder.",
     examples="""
     symbi-recover invocation list --project /srv/project
     symbi-recover invocation list --project /srv --recursive --format jsonl
@@ -73,7 +83,7 @@ def list_command(
     which = f"{where} --scope SCOPE --id ID{key_words(public_key, trust)}"
     writer = _WRITERS[chosen](environment, root, which)
     lister = _Lister(environment, root, writer)
-    for found in find_projects(root) if recursive else (root,):
+    for found in find_projects(root, lister.pass_over) if recursive else (root,):
         lister.list_project(found, recursive=recursive, public_key=public_key, trust=trust)
     return lister.conclude()
 
@@ -86,6 +96,14 @@ class _Lister:
         self.root = root
         self.writer = writer
         self.exits: list[Exit] = []
+        self.unread: list[NotChecked] = []
+        self.unread_count = 0
+
+    def pass_over(self, folder: str, error: OSError) -> None:
+        """Take note of a folder that could not be looked into."""
+        self.unread_count += 1
+        if self.unread_count <= _MOST_UNREAD:
+            self.unread.append(NotChecked(f"the projects in {readable(folder)}", system_text(error)))
 
     def list_project(
         self, project: str, *, recursive: bool, public_key: str | None, trust: str | None
@@ -111,14 +129,28 @@ class _Lister:
             self.writer.project(ListedProject(store=None, findings=(as_finding(error),)))
 
     def conclude(self) -> Exit:
+        if self.unread_count > _MOST_UNREAD:
+            more = self.unread_count - _MOST_UNREAD
+            self.unread.append(NotChecked(f"the projects in {counted(more, 'more folder')}", "as above"))
         if not self.exits and not self.writer.projects:
-            raise UnexaminedError(
-                "store_missing", "no project with an invocation store was found", path=self.root
-            )
+            raise self._none_found()
         verdict = worst(self.exits)
         self.environment.verdict = verdict
-        self.writer.end(verdict)
+        self.writer.end(verdict, self.unread)
         return verdict
+
+    def _none_found(self) -> UnexaminedError:
+        if not self.unread:
+            return UnexaminedError(
+                "store_missing", "no project with an invocation store was found", path=self.root
+            )
+        return UnexaminedError(
+            "projects_unread",
+            f"no project with an invocation store was found; {counted(self.unread_count, 'folder')} "
+            "could not be looked into",
+            path=self.root,
+            detail="; ".join(f"{one.what}: {one.why}" for one in self.unread[:_MOST_TOLD]),
+        )
 
 
 def _schedule(project: str) -> tuple[Schedule | None, tuple[Finding, ...]]:
@@ -161,13 +193,23 @@ class _Writer:
         """What the command about one of the invocations is given; what differs among them in capitals."""
         self.projects = 0
         self.rows: list[ListedInvocation] = []
+        self.worst: Finding | None = None
+        """The gravest finding of all projects."""
+        self.unresolved = False
 
     def row(self, row: ListedInvocation) -> None:
         self.rows.append(row)
+        self.unresolved |= row.state is ClaimState.UNRESOLVED
+        self._weigh(row.findings)
+
+    def _weigh(self, found: tuple[Finding, ...]) -> None:
+        known = found if self.worst is None else (self.worst, *found)
+        self.worst = gravest(known)
 
     def project(self, listed: ListedProject) -> None:
         """Take what is to be said of a project after its rows."""
         self.projects += 1
+        self._weigh(listed.found)
         self.write(listed)
         self.rows = []
 
@@ -175,8 +217,9 @@ class _Writer:
         """Write the rows that are left, and what is to be said of the project."""
         raise NotImplementedError
 
-    def end(self, verdict: Exit) -> None:
+    def end(self, verdict: Exit, unread: list[NotChecked]) -> None:
         """Write what comes after all projects."""
+        raise NotImplementedError
 
 
 class _JsonWriter(_Writer):
@@ -187,8 +230,10 @@ class _JsonWriter(_Writer):
     def write(self, listed: ListedProject) -> None:
         self.listed.append(replace(listed, invocations=tuple(self.rows)))
 
-    def end(self, verdict: Exit) -> None:
-        listed = InvocationList(root=self.root, verdict=int(verdict), projects=tuple(self.listed))
+    def end(self, verdict: Exit, unread: list[NotChecked]) -> None:
+        listed = InvocationList(
+            root=self.root, verdict=int(verdict), projects=tuple(self.listed), not_checked=tuple(unread)
+        )
         self.environment.output.document(documents.list_document(listed))
 
 
@@ -219,7 +264,9 @@ class _JsonLinesWriter(_StreamWriter):
         super().write(listed)
         self.environment.output.document(documents.list_line({"kind": "project", "project": listed}))
 
-    def end(self, verdict: Exit) -> None:
+    def end(self, verdict: Exit, unread: list[NotChecked]) -> None:
+        for one in unread:
+            self.environment.output.document(documents.list_line({"kind": "not_checked", "not_checked": one}))
         self.environment.output.document(documents.list_line({"kind": "end", "verdict": int(verdict)}))
 
 
@@ -237,6 +284,10 @@ class _CsvWriter(_StreamWriter):
         for line in findings(listed.found, Painter(colour=False)):
             self.environment.output.note(line)
 
+    def end(self, verdict: Exit, unread: list[NotChecked]) -> None:  # noqa: ARG002 -- a spreadsheet has no last line
+        for line in not_checked(unread, Painter(colour=False)):
+            self.environment.output.note(line)
+
 
 class _TableWriter(_Writer):
     def write(self, listed: ListedProject) -> None:
@@ -244,17 +295,27 @@ class _TableWriter(_Writer):
         lines = render.table(self.rows, paint) if self.rows else []
         lines += [] if listed.store is None else [render.summary(listed.store, paint)]
         lines += [] if listed.schedule is None else render_schedule.jobs(listed.schedule, paint)
-        lines += findings(listed.found, paint)
+        told = [found for row in self.rows for found in row.findings if self._is_told(found)]
+        lines += findings((*told, *listed.found), paint)
         self.environment.output.text([*lines, ""])
 
-    def end(self, verdict: Exit) -> None:
+    def _is_told(self, found: Finding) -> bool:
+        return found.severity is not Severity.INFO or self.environment.verbosity > 0
+
+    def end(self, verdict: Exit, unread: list[NotChecked]) -> None:
+        left_out = not_checked(unread, self.environment.paint)
+        self.environment.output.text([*left_out, *([""] if left_out else [])])
+        each = f"look at each with `symbi-recover invocation inspect {self.which}`"
+        step = next_step(() if self.worst is None else (self.worst,))
         words = {
-            Exit.OK: "nothing to do",
-            Exit.ATTENTION: f"someone must act; look at each with `symbi-recover invocation inspect {self.which}`",
+            Exit.OK: "nothing to do in what could be read" if unread else "nothing to do",
+            Exit.ATTENTION: f"someone must act; {each}" if self.unresolved else "someone must act",
             Exit.REFUSED: "a claim or store cannot be accepted; its findings say why",
         }
+        said = words.get(verdict, "a store could not be examined")
+        told = verdict is Exit.OK or step is None or (verdict is Exit.ATTENTION and self.unresolved)
         self.environment.output.text(
-            [f"Verdict {int(verdict)}, {words.get(verdict, 'a store could not be examined')}."]
+            [f"Verdict {int(verdict)}, {said}." + ("" if told else f" Next: {step}")]
         )
 
 

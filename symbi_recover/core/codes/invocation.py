@@ -8,6 +8,11 @@ _ARGUMENTS: dict[str, Code] = {
         "It is not there, or a folder above it may not be searched. Nothing was examined.",
         "Check the path and the mounts.",
     ),
+    "projects_unread": refused(
+        "No project with an invocation store was found, but not every folder could be looked into.",
+        "Folders of other accounts and faulty devices cannot be searched for projects. What lies in them is not known.",
+        "Run as the account that owns the projects, or name one of them with `--project`.",
+    ),
     "invocation_id_invalid": refused(
         "The invocation id that was asked for is not in a form that is read.",
         "The id is given by the caller of the runtime and is compared by value. Commands that the runtime does not have take only the hyphenated form in lower case, that of `invocation list`.",

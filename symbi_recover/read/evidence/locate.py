@@ -4,9 +4,10 @@ Implements the names of invocation.md section 4 and publication.md sections 5 an
 component at a time, each opened from the one before, so that a link anywhere in it shows itself.
 """
 
+import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from symbi_recover.core.scalars import UUID
@@ -84,37 +85,51 @@ def walk_searching(path: str) -> Iterator[int]:
         yield descriptor
 
 
-def find_projects(root: str) -> Iterator[str]:
+def find_projects(root: str, unread: Callable[[str, OSError], None]) -> Iterator[str]:
     """The folders at and below `root` that hold an invocation store, as real paths, sorted within each folder.
 
-    Links are not followed, and what cannot be listed is passed over.
+    Links are not followed. A folder that holds a `.symbiont` into which nobody may look here counts as well: it is for
+    the caller to find out that it cannot be examined.
+
+    Args:
+        root: where to begin.
+        unread: told of each folder whose projects nobody can tell of, and why.
     """
     waiting = [os.path.realpath(root)]
     while waiting:
         folder = waiting.pop()
-        if is_project(folder):
+        try:
+            names = _folders(folder)
+        except OSError as error:
+            # it may still be searched, without being read
+            if _holds(folder, f"{SYMBIONT}/{INVOCATIONS}"):
+                yield folder
+            if error.errno != errno.ENOENT:
+                unread(folder, error)
+            continue
+        if _holds(folder, f"{SYMBIONT}/{INVOCATIONS}", doubt=SYMBIONT in names):
             yield folder
-        waiting.extend(reversed(_folders(folder)))
+        waiting.extend(
+            f"{folder.rstrip('/')}/{name}"
+            for name in reversed(names)
+            if name != SYMBIONT and not (folder == "/" and name in _SKIPPED)
+        )
 
 
-def is_project(folder: str) -> bool:
-    """Whether an invocation store lies in `folder`, safe or not."""
-    return os.path.lexists(f"{folder}/{SYMBIONT}/{INVOCATIONS}")
+def _holds(folder: str, path: str, *, doubt: bool = False) -> bool:
+    """Whether something lies at a path below a folder, safe or not; `doubt` where it cannot be known."""
+    try:
+        os.lstat(f"{folder}/{path}")
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return doubt
+    return True
 
 
 def _folders(folder: str) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            names = sorted(
-                entry.name
-                for entry in entries
-                if entry.name != SYMBIONT and entry.is_dir(follow_symlinks=False)
-            )
-    except OSError:
-        return []
-    if folder == "/":
-        names = [name for name in names if name not in _SKIPPED]
-    return [f"{folder.rstrip('/')}/{name}" for name in names]
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
 
 
 def lstat_at(name: str, folder: int) -> os.stat_result | None:
