@@ -118,12 +118,6 @@ def test_a_threads_number_is_no_vm(tmp_path: Path) -> None:
         thread.join()
 
 
-@pytest.mark.parametrize(("pid", "ticks"), [(0, 5), (-1, 5), (1, 5), (1 << 32, 5), (5, 0)])
-def test_numbers_that_no_vm_can_have_make_no_good_record(pid: int, ticks: int) -> None:
-    """F-108: pid 1 and start time 0 are faults of the record, so nothing is looked for."""
-    assert read_record(compact(made.record(state=made.vm_created(pid, ticks, BOOT))), LEASE).record is None
-
-
 def test_another_boot_decides_before_the_number(sleeper: Sleeper, tmp_path: Path) -> None:
     """F-108: same number and start, another boot."""
     assert verdict(vm(sleeper, boot=made.BOOT), tmp_path) == "vm_other_boot"

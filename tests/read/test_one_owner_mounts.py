@@ -169,6 +169,28 @@ def test_a_mount_that_shows_the_true_owner_and_modes_is_read_as_if_it_were_not_t
     through(world, look, uid=0)
 
 
+def test_reading_goes_on_with_a_remark_where_locks_cannot_be_asked_for(world: World) -> None:
+    """F-112: whether a process owns an invocation is not known there, which is said and not guessed."""
+    said = b"claim_owner_unknown"
+    inspect = (world.claim, "inspect"), (world.publication_, "file-inspect")
+    listed = ("invocation", "list", "--project", str(world.folder / "p"), "--public-key", KEY)
+    before = [act(name) for act, name in inspect]
+    assert not any(said in ran.err for ran in before)
+    assert said not in run(*listed, "--format", "text").out
+
+    def look() -> None:
+        for (act, name), plain in zip(inspect, before, strict=True):
+            ran = act(name)
+            assert ran.rc == plain.rc
+            assert said in ran.err, ran
+            text = act(name, "--format", "text").text
+            assert said.decode() in text, text
+        assert said in run(*listed, "--format", "text").out
+        assert said in run(*listed, "--format", "json").out
+
+    through(world, look, uid=0)
+
+
 def test_where_root_has_no_rights_nothing_is_concluded(world: World) -> None:
     """Every account is shown as the overflow account, and the kernel gives root no way around the modes."""
 

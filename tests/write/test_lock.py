@@ -3,9 +3,11 @@
 import errno
 import fcntl
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -16,7 +18,8 @@ from symbi_recover.core.errors import RefusedError
 from symbi_recover.read.evidence.mounts import Mount
 from symbi_recover.read.evidence.store import InvocationStore
 from symbi_recover.write import lock
-from tests.write.worlds import interrupted
+from tests.support.evidence import fingerprint
+from tests.write.worlds import assess, interrupted, reviewed
 
 
 @contextmanager
@@ -146,6 +149,39 @@ def test_f112_a_system_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
             os.read(descriptor, 1)
     finally:
         os.close(descriptor)
+
+
+def test_f112_a_lock_that_blocks_for_ever_is_given_up_as_uncertain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A system that waits in spite of LOCK_NB, against a lock that somebody holds and keeps."""
+    monkeypatch.setattr(lock, "answered", partial(lock.answered, 0.05))
+    path = tmp_path / "lock"
+    with held(path), path.open("rb") as second:
+        with pytest.raises(RefusedError) as raised:
+            lock.try_lock(second.fileno(), str(path), lambda number, _: fcntl.flock(number, fcntl.LOCK_EX))
+        assert (raised.value.code, raised.value.path) == ("lock_uncertain", str(path))
+        assert raised.value.message.endswith(f"(os error {errno.ETIMEDOUT})")
+        assert not lock.try_lock(second.fileno(), str(path)), "and nothing was taken"
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_f112_a_whole_command_ends_when_a_lock_blocks_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    invocation = interrupted(tmp_path)
+    before = fingerprint(tmp_path)
+    monkeypatch.setattr(lock, "answered", partial(lock.answered, 0.05))
+    real = fcntl.flock
+
+    def blocking(number: int, how: int) -> None:
+        real(number, how & ~fcntl.LOCK_NB)
+
+    monkeypatch.setattr(lock.try_lock, "__defaults__", (blocking,))
+    with held(invocation.project.store_lock), pytest.raises(RefusedError) as raised:
+        assess(invocation, reviewed(invocation))
+    assert raised.value.code == "lock_uncertain"
+    assert fingerprint(tmp_path) == before
 
 
 def test_f112_a_store_on_another_machine_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
