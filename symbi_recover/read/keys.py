@@ -7,8 +7,9 @@ end of either kind; nothing else around the key is forgiven. Nothing here trusts
 import os
 import re
 
-from symbi_recover.core.errors import MisuseError, UnexaminedError
+from symbi_recover.core.errors import MisuseError, RefusedError, UnexaminedError
 from symbi_recover.read.evidence.opener import OpenedFile
+from symbi_recover.wire import ed25519
 
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
 _ALONE = re.compile(
@@ -28,6 +29,18 @@ def public_key(text: str) -> bytes:
     if text.startswith("@"):
         return _in_words(_file_text(text[1:]), text[1:])
     return _in_words(text, None)
+
+
+def check_sound(key: bytes) -> None:
+    """Refuse a key that proves nothing, whoever signed with it.
+
+    Raises:
+        RefusedError: `key_not_a_point` or `key_weak`.
+    """
+    if not ed25519.is_point(key):
+        raise RefusedError("key_not_a_point", "the public key is not a point on the curve")
+    if ed25519.is_weak(key):
+        raise RefusedError("key_weak", "the public key has small order: anybody can sign under it")
 
 
 def _in_words(text: str, path: str | None) -> bytes:

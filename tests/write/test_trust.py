@@ -13,7 +13,7 @@ from unittest import mock
 import pytest
 
 from symbi_recover.core.errors import MisuseError, RecoverError, RefusedError
-from symbi_recover.read.trust import TrustEntry, load
+from symbi_recover.read.trust import TrustEntry, dump, load
 from symbi_recover.write import trust
 from tests.support.cli import Ran, clean_environment, run
 from tests.support.writer.project import put
@@ -45,6 +45,26 @@ def test_a_key_is_pinned_listed_and_removed(home: Path, tmp_path: Path) -> None:
     assert ask(home, "remove", KEY).rc == 1, "that entry is for one project"
     assert ask(home, "remove", KEY, "--project", str(tmp_path)).rc == 0
     assert json.loads(ask(home, "list").out)["entries"] == []
+
+
+WEAK = ["00" * 32, "01" + "00" * 31, "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"]
+NO_POINT = ["02" + "00" * 31]
+
+
+@pytest.mark.parametrize("key", [*WEAK, *NO_POINT])
+def test_a_key_under_which_nothing_is_proven_is_not_pinned(key: str, home: Path) -> None:
+    ran = ask(home, "add", key)
+    code = "key_weak" if key in WEAK else "key_not_a_point"
+    assert ran.rc == 1
+    assert f"code:  {code}" in ran.err.decode()
+    assert not home.exists()
+
+
+def test_a_weak_key_that_was_pinned_before_can_be_removed(home: Path) -> None:
+    home.mkdir(parents=True, mode=0o700)
+    old = TrustEntry(public_key=WEAK[0], added_at="2026-03-04T05:06:07Z")
+    put(home / "trust.jsonl", dump((old,)))
+    assert ask(home, "remove", WEAK[0]).rc == 0
 
 
 def test_file_and_folder_are_private_whatever_the_umask(home: Path) -> None:

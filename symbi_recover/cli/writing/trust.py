@@ -11,6 +11,7 @@ from symbi_recover.cli.options import WritingCommand, display_options, pass_envi
 from symbi_recover.cli.reading.trusting import default_trust_file
 from symbi_recover.core.exits import Exit
 from symbi_recover.read.evidence.store import resolve_project
+from symbi_recover.read.keys import check_sound
 from symbi_recover.read.keys import public_key as read_public_key
 from symbi_recover.read.trust import TrustEntry
 from symbi_recover.render.safe import safe
@@ -33,8 +34,8 @@ def _place_options(function: F) -> F:
     cls=WritingCommand,
     help="Pin a public key, so that evidence signed with another one is refused. Check the key with the person who "
     "set the project up before you pin it; never take it from the evidence.",
-    epilog="Exit codes: 0 pinned, or pinned already; 1 another process holds the list; 3 a file cannot be "
-    "read; 64 this is no key, or no private trust file.",
+    epilog="Exit codes: 0 pinned, or pinned already; 1 the key proves nothing, or another process holds the list; "
+    "3 a file cannot be read; 64 this is no key, or no private trust file.",
     examples="symbi-recover trust add 03a1…31b8 --project /srv/project --comment 'from ticket 17'",
 )
 @_place_options
@@ -50,8 +51,10 @@ def add_command(
     comment: str,
 ) -> Exit:
     """Run `trust add`."""
+    key = read_public_key(key_text)
+    check_sound(key)
     entry = TrustEntry(
-        public_key=read_public_key(key_text).hex(),
+        public_key=key.hex(),
         project=None if project is None else resolve_project(project),
         host=host,
         comment=comment,
