@@ -1,8 +1,8 @@
 """`invocation file-recover` from the outside: the plan, the runtime's document, and what is said besides."""
 
 import json
-import os
-import subprocess
+import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pytest
 from symbi_recover.core.acts import RecoveredPublication
 from symbi_recover.core.plan import Plan
 from tests.support.cli import Ran, run_process
+from tests.support.mounts import in_private_mounts, mount
 from tests.support.writer.project import put
 from tests.support.writer.publication import Publication
 from tests.write.worlds import assess, command, finish, nothing_changes, operator_home, publishing
@@ -144,41 +145,35 @@ def test_bad_ids_are_refused_before_the_store_is_opened(tmp_path: Path) -> None:
     assert (ran.rc, ran.first_error_line) == (1, PREFIX + "publication ID must be a UUID")
 
 
-def mounted(place: Path) -> bool:
-    place.mkdir()
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", str(place)],
-        capture_output=True,
-        check=False,
-    )
-    return done.returncode == 0
-
-
-def fill(path: Path) -> None:
-    """Write until nothing fits any more."""
-    with path.open("wb", buffering=0) as full, suppress(OSError):
-        while full.write(b"x" * 512):
+def fill(folder: Path) -> Callable[[], None]:
+    """Use up every block and every inode; gives the way to free them again."""
+    folder.mkdir()
+    with suppress(OSError):
+        for number in range(1000):
+            (folder / str(number)).touch()
+    with suppress(OSError), (folder / "0").open("wb", buffering=0) as file:
+        while file.write(b"x" * 512):
             pass
+    return lambda: shutil.rmtree(folder)
 
 
 @pytest.mark.root
-def test_f088_a_really_full_disk_leaves_the_candidate_where_it_is(tmp_path: Path) -> None:
-    """A tmpfs of 64 KiB under the whole project, filled to the last byte."""
-    if os.geteuid() != 0:
-        pytest.skip("not run: mounting needs uid 0")
-    place = tmp_path / "small"
-    if not mounted(place):
-        pytest.skip("not run: no tmpfs can be mounted here")
-    try:
+@pytest.mark.parametrize("options", ["size=64k,mode=700", "size=1m,nr_inodes=40,mode=700"])
+def test_f088_a_really_full_disk_leaves_the_candidate_where_it_is(tmp_path: Path, options: str) -> None:
+    """Under the whole project a tmpfs of 64 KiB, filled to the last byte; and one with room, but no free inode."""
+
+    def act() -> None:
+        place = tmp_path / "small"
+        place.mkdir()
+        mount("tmpfs", place, options)
         publication = publishing(place)
-        filler = place / "filler"
-        fill(filler)
+        room = fill(place / "filler")
         with nothing_changes(publication.parent):
             ran = recover(publication)
         assert ran.rc == 1
         assert ran.first_error_line == PREFIX + "No space left on device (os error 28)"
         assert not list(publication.invocation.project.invocations.glob(".tmp*"))
-        filler.unlink()
+        room()
         assert recover(publication).rc == 0
-    finally:
-        subprocess.run(["umount", str(place)], check=True)
+
+    in_private_mounts(act)

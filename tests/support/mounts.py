@@ -13,6 +13,7 @@ import pytest
 T = TypeVar("T")
 NOBODY = 65534
 _LIBC = ctypes.CDLL(None, use_errno=True)
+_MNT_DETACH = 2
 _CLONE_NEWNS = 0x20000
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 
@@ -33,6 +34,11 @@ def mount(kind: str, point: Path, options: str = "", source: str = "none", flags
     texts = (os.fsencode(text) for text in (source, str(point), kind))
     answer = _LIBC.mount(*texts, ctypes.c_ulong(flags), os.fsencode(options))
     checked(f"a mount of type {kind} with {options or 'no options'}", answer)
+
+
+def unmount(point: Path) -> None:
+    """Take a mount away, also while it is in use."""
+    checked(f"taking the mount at {point} away", _LIBC.umount2(os.fsencode(point), _MNT_DETACH))
 
 
 def in_child(act: Callable[[], T]) -> T:
