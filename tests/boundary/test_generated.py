@@ -81,3 +81,56 @@ def test_there_is_a_page_for_each_code_and_a_row_for_each_exit_code() -> None:
     rows = (PROJECT / "docs" / "exit-codes.md").read_text()
     for code in Exit:
         assert f"\n| {int(code)} | " in rows
+
+
+def test_the_exit_code_of_every_error_is_derived_whatever_its_code_is_given_as(
+    generate: dict[str, Any],
+) -> None:
+    generate["load_everything"]()
+    makings = [
+        (place, name, codes)
+        for place, name, codes in generate["Source"](generate["PACKAGE"]).makings()
+        if name not in generate["FOUND"]
+    ]
+    not_told = [place for place, _, codes in makings if codes is None]
+    assert not not_told, "add the function to HANDED_ON in scripts/generate, with the codes that it hands on"
+    assert generate["HANDED_ON"].keys() <= {place for place, _, _ in makings}
+    wrong = [
+        (place, code)
+        for place, name, codes in makings
+        for code in codes
+        if generate["errors"]()[name].exit not in explanation.explanation(code).exits
+    ]
+    assert not wrong, "run scripts/generate"
+
+
+@pytest.mark.parametrize(
+    ("body", "codes"),
+    [
+        (
+            "def f():\n    code = 'daemon_slow' if x else 'daemon_away'\n    raise UnexaminedError(code, '')",
+            2,
+        ),
+        ("def f():\n    code, m = 'daemon_slow', ''\n    raise UnexaminedError(code, m)", 1),
+        ("def f(code):\n    raise UnexaminedError(code, '')\nf('daemon_slow')\nf(code='daemon_away')", 2),
+        ("def f(code='daemon_slow'):\n    def g():\n        raise UnexaminedError(code, '')\nf()", 1),
+        (
+            "class C:\n    def f(self, code):\n        raise UnexaminedError(code, '')\nC().f('daemon_slow')",
+            1,
+        ),
+        ("def f(error):\n    raise UnexaminedError(error.code, '')\nf(x)", None),
+    ],
+    ids=["choice", "pair", "parameter", "default", "method", "another's"],
+)
+def test_a_code_in_a_variable_is_followed(
+    generate: dict[str, Any], tmp_path: Path, body: str, codes: int | None
+) -> None:
+    generate["load_everything"]()
+    (tmp_path / "m.py").write_text(body)
+    (found,) = [codes for _, _, codes in generate["Source"](tmp_path).makings()]
+    assert (found if found is None else len(found)) == codes
+
+
+@pytest.mark.parametrize("code", ["daemon_failed", "daemon_oversized"])
+def test_a_daemon_that_gave_no_answer_is_not_examined(code: str) -> None:
+    assert explanation.explanation(code).exits == (Exit.UNEXAMINED,)
