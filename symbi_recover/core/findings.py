@@ -15,7 +15,7 @@ class Severity(StrEnum):
     INFO = "info"
     """Worth knowing, casts no doubt."""
     REMARK = "remark"
-    """Unusual: an honest writer would not have produced it."""
+    """Unusual: worth a look, and by itself no reason to refuse anything; interruptions leave some of these."""
     ATTENTION = "attention"
     """Authentic, but someone must decide."""
     REFUSED = "refused"
@@ -45,7 +45,7 @@ def attention(meaning: str, why: str, step: str) -> Code:
 
 
 def remark(meaning: str, why: str, step: str) -> Code:
-    """A code of what an honest writer would not have produced."""
+    """A code of what is unusual, and refuses nothing."""
     return Code(Severity.REMARK, meaning, why, step)
 
 

@@ -11,7 +11,7 @@ from symbi_recover.render.safe import safe
 
 SEVERITIES = {
     Severity.INFO: "worth knowing, casts no doubt",
-    Severity.REMARK: "unusual: an honest writer would not have produced it",
+    Severity.REMARK: "unusual: worth a look, and by itself no reason to refuse anything",
     Severity.ATTENTION: "authentic, but someone must decide",
     Severity.REFUSED: "the evidence or the request cannot be accepted",
 }

@@ -82,3 +82,12 @@ def test_a_code_that_keeps_from_examining_says_so_and_what_the_runtimes_commands
     words = explanation.exit_words(explanation.explanation("file_missing"))
     assert words == "3 (could not examine); 1 in commands that the runtime has too"
     assert explanation.exit_words(explanation.explanation("not_canonical")) == "not changed by this alone"
+
+
+@pytest.mark.parametrize(
+    "code", ["claim_torn", "store_temporary_left", "sync_unconfirmed", "cron_log_pending"]
+)
+def test_what_an_interruption_leaves_is_not_laid_at_anybodys_door(code: str) -> None:
+    page = run("explain", code, "--format", "text").text
+    assert "remark: unusual: worth a look, and by itself no reason to refuse anything" in page
+    assert "honest" not in page
