@@ -62,6 +62,19 @@ def test_a_runbook_has_the_sections_that_operators_know(name: str) -> None:
     assert [line for line in prose.splitlines() if len(line) > 120] == []
 
 
+def test_evidence_of_a_project_without_a_schedule_is_preserved_as_well(tmp_path: Path) -> None:
+    text = (RUNBOOKS / "interrupted-run.md").read_text()
+    section = text.partition("## Preserve a copy")[2].partition("\n## ")[0]
+    assert "cron_jobs.db" in section
+    with workspace("publication-ready", tmp_path) as space:
+        assert not list(space.root.rglob("cron_jobs.db*"))
+        journal = next(space.root.glob("project/.symbiont/governed/*.jsonl"))
+        space.values |= {"JOURNAL": str(journal)}
+        for step in steps(section):
+            assert isinstance(step, Command)
+            follow(step, space)
+
+
 def test_every_workspace_is_visited() -> None:
     texts = [(RUNBOOKS / f"{name}.md").read_text() for name in FOLLOWED]
     named = {s.name for text in texts for s in steps(text) if isinstance(s, Mark) and s.kind == "workspace"}
