@@ -8,16 +8,19 @@ _TEXT = 400
 
 def lines(plan: Plan) -> list[str]:
     """The plan, with the next command last; that is quoted for the shell, so it is harmless as it is."""
-    shown = [f"Plan for `{plan.command}`; nothing was changed"]
-    shown += [f"  {safe(name, 40)}: {safe(text, _TEXT)}" for name, text in plan.subject.items()]
+    rows = [(safe(name, 40), safe(text, _TEXT)) for name, text in plan.subject.items()]
     if plan.evidence is not None:
-        shown.append(f"  evidence: {safe(plan.evidence)}")
+        rows.append(("snapshot hash", safe(plan.evidence)))
     for title, texts in (
         ("would", plan.steps),
         ("missing", plan.missing),
         ("think of", plan.warnings),
     ):
-        shown += [f"  {title + ':':9} {safe(text, _TEXT)}" for text in texts]
+        rows += [(title, safe(text, _TEXT)) for text in texts]
     if plan.consent is not None:
-        shown.append(f"  next:     {plan.consent}")
-    return shown
+        rows.append(("next", plan.consent))
+    width = max(len(title) for title, _ in rows) + 1
+    return [
+        f"Plan for `{plan.command}`; nothing was changed",
+        *(f"  {title + ':':{width}} {text}" for title, text in rows),
+    ]

@@ -5,6 +5,7 @@ looked at, as in the runtime: it is the operator's own.
 """
 
 import os
+import re
 
 from symbi_recover.core.claims import REVIEW_LIMIT, Review
 from symbi_recover.core.errors import RefusedError
@@ -12,6 +13,7 @@ from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.wire.review import parse_review
 from symbi_recover.wire.strictjson import JsonError
 
+_HASH = re.compile(r"sha256:[0-9a-f]{64}")
 CHANGED = "invocation evidence changed since review"
 
 
@@ -45,10 +47,15 @@ def check_hash(given: str, present: str, message: str = CHANGED) -> None:
     Raises:
         RefusedError: `review_stale`.
     """
-    if given != present:
-        raise RefusedError(
-            "review_stale", message, detail=f"reviewed was {given}, the evidence at hand has {present}"
-        )
+    if given == present:
+        return
+    if not _HASH.fullmatch(given):
+        what = f"{given!r} is not the hash of any evidence; the evidence at hand has {present}"
+        hint = "Give the hash as `invocation inspect` shows it, in full."
+        raise RefusedError("review_stale", message, detail=what, hint=hint)
+    raise RefusedError(
+        "review_stale", message, detail=f"reviewed was {given}, the evidence at hand has {present}"
+    )
 
 
 def check_cron_option(path: str | None, scope: str, scheduler: str) -> None:

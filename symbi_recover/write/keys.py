@@ -233,11 +233,21 @@ def _seed(data: bytes, path: str, passphrase: bytes | None) -> bytes:
         key = load_any(data, passphrase)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise RefusedError(
-            "key_import_unreadable", "no private key can be read from the file", path=path, detail=str(error)
+            "key_import_unreadable",
+            "no private key can be read from the file",
+            path=path,
+            detail=_unreadable(data, str(error)),
         ) from error
     if not isinstance(key, Ed25519PrivateKey):
         raise RefusedError("key_import_unreadable", "the key is not of type Ed25519", path=path)
     return key.private_bytes_raw()
+
+
+def _unreadable(data: bytes, words: str) -> str:
+    """Why no private key was read; the library's words, unless they send the reader to its web site."""
+    if data.startswith(b"ssh-") or b"PUBLIC KEY-----" in data[:64]:
+        return "it holds a public key"
+    return "it is not in PEM or OpenSSH form, or is damaged" if "://" in words else words
 
 
 def public_text(public_key: bytes, form: str) -> str:

@@ -68,6 +68,27 @@ def test_without_the_hash_the_plan_is_printed_and_nothing_touched(tmp_path: Path
     jsonschema.validate(plan, msgspec.json.schema(Plan))
 
 
+def test_a_plan_calls_the_hash_as_its_option_does_and_lines_its_labels_up(tmp_path: Path) -> None:
+    publication = publishing(tmp_path)
+    first, *rows = recover(publication, "--format", "text", consent=False).text.splitlines()
+    assert first.startswith("Plan for ")
+    (row,) = [row for row in rows if row.strip().startswith("snapshot hash:")]
+    start = row.index(publication.invocation.snapshot_hash())
+    assert all(row[start - 1] == " " and row[start] != " " for row in rows), rows
+
+
+def test_a_hash_that_is_none_has_the_runtimes_words_and_is_told_from_a_stale_one(tmp_path: Path) -> None:
+    publication = publishing(tmp_path)
+    for given, said in (
+        ("5657", "'5657' is not the hash of any evidence"),
+        ("sha256:" + "0" * 64, "reviewed was"),
+    ):
+        ran = recover(publication, "--snapshot-hash", given, consent=False)
+        assert ran.rc == 1
+        assert ran.first_error_line == PREFIX + "invocation evidence changed since review"
+        assert said in ran.err.decode()
+
+
 def test_a_plan_makes_no_lock_file(tmp_path: Path) -> None:
     publication = publishing(tmp_path)
     publication.invocation.project.store_lock.unlink()

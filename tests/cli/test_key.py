@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
     PrivateFormat,
+    PublicFormat,
 )
 
 from tests.support.cli import Ran, run, run_process, run_terminal
@@ -81,6 +82,21 @@ def test_import_takes_a_key_and_export_gives_its_public_half(tmp_path: Path) -> 
     assert key(home, "export-public", "--form", "pem").text.startswith("-----BEGIN PUBLIC KEY-----\n")
     assert key(home, "export-public", "--form", "openssh").text.startswith("ssh-ed25519 ")
     assert (home / "operator.key").read_bytes() == SEED
+
+
+@pytest.mark.parametrize("kind", ["noise", "PEM", "OpenSSH"])
+def test_what_is_no_private_key_is_said_without_a_reference_to_a_web_site(kind: str, tmp_path: Path) -> None:
+    public = Ed25519PrivateKey.from_private_bytes(SEED).public_key()
+    data = {
+        "noise": bytes(range(256)),
+        "PEM": public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
+        "OpenSSH": public.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH),
+    }[kind]
+    ran = key(tmp_path / "h", "import", put(tmp_path / "k", data))
+    said = ran.err.decode()
+    assert ran.rc == 1
+    assert "http" not in said
+    assert ("is damaged" if kind == "noise" else "it holds a public key") in said
 
 
 def test_import_refuses_a_passphrase_that_others_could_read(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def _record(entry: Entry, where: str, uid: int) -> list[Finding]:
     elif facts.kind != "file":
         found.append(finding("entry_not_regular", f"a {facts.kind}", path=where))
     elif not facts.private_to(uid):
-        message = f"{described(facts)}; it must belong to uid {uid} alone, with one link"
+        message = f"{described(facts)}; it must belong to uid {uid} alone, mode 0600, with one link"
         found.append(finding("entry_not_private", message, path=where))
     if entry.unstable:
         found.append(
