@@ -19,12 +19,13 @@ import pytest
 from tests.property import damage
 from tests.property.test_journal_fuzz import made as damaged_journal
 from tests.support.cli import Ran, run
+from tests.support.evidence import fingerprint
 from tests.support.sample_journals import KEY, NAME
 from tests.support.writer import lease
 from tests.support.writer.claim import RESOLUTION_PREFIX, Invocation, open_invocation, receipt, review
 from tests.support.writer.project import make_project, put
 from tests.support.writer.publication import RECOVERY_PREFIX, Publication, prepare_publication
-from tests.support.writer.text import RUN, SEED
+from tests.support.writer.text import RUN, SEED, compact
 
 SECONDS = 5
 SAMPLE, PARTS = 400, 5
@@ -37,6 +38,8 @@ class Kind(NamedTuple):
     path: Path
     make: Callable[[random.Random], bytes]
     commands: tuple[tuple[str | Path, ...], ...]
+    writes: tuple[tuple[str | Path, ...], ...] = ()
+    """Commands that write, with consent to something else, so that they are refused or find their work done."""
 
 
 def _journals(folder: Path) -> Kind:
@@ -58,6 +61,20 @@ def _publishing(folder: Path) -> tuple[Invocation, Publication, tuple[str | Path
     return invocation, publication, ("--project", invocation.project.root, "--scope", invocation.scope)
 
 
+def _invocation_writes(
+    folder: Path, invocation: Invocation, publication: Publication, where: tuple[str | Path, ...]
+) -> tuple[tuple[str | Path, ...], ...]:
+    other = put(folder / "review.json", compact(review(f"sha256:{'0' * 64}")))
+    told = (*where, "--id", invocation.id)
+    return (
+        ("invocation", "reconcile", *told, "--review", other),
+        (
+            *("invocation", "file-recover", *told),
+            *("--publication", publication.id, "--snapshot-hash", f"sha256:{'0' * 64}"),
+        ),
+    )
+
+
 def _claims(folder: Path) -> Kind:
     invocation, publication, where = _publishing(folder)
     honest = [
@@ -70,12 +87,15 @@ def _claims(folder: Path) -> Kind:
         ("invocation", "file-inspect", *where, "--id", invocation.id, "--publication", publication.id),
     )
     return Kind(
-        invocation.claim_path, lambda source: damage.lines(source, honest[: source.randrange(1, 4)]), commands
+        invocation.claim_path,
+        lambda source: damage.lines(source, honest[: source.randrange(1, 4)]),
+        commands,
+        _invocation_writes(folder, invocation, publication, where),
     )
 
 
 def _resolutions(folder: Path) -> Kind:
-    invocation, _, where = _publishing(folder)
+    invocation, publication, where = _publishing(folder)
     honest = json.loads(invocation.resolve(review(invocation.snapshot_hash())).read_bytes())["payload"]
     commands = (
         ("invocation", "inspect", *where, "--id", invocation.id),
@@ -85,7 +105,12 @@ def _resolutions(folder: Path) -> Kind:
     def sign(payload: Any) -> bytes:
         return receipt(SEED, RESOLUTION_PREFIX, payload)
 
-    return Kind(invocation.receipt_path, lambda source: damage.signed(source, honest, sign), commands)
+    return Kind(
+        invocation.receipt_path,
+        lambda source: damage.signed(source, honest, sign),
+        commands,
+        _invocation_writes(folder, invocation, publication, where),
+    )
 
 
 def _publications(folder: Path) -> Kind:
@@ -100,7 +125,12 @@ def _publications(folder: Path) -> Kind:
     def sign(payload: Any) -> bytes:
         return receipt(SEED, RECOVERY_PREFIX, payload)
 
-    return Kind(publication.receipt_path, lambda source: damage.signed(source, honest, sign), commands)
+    return Kind(
+        publication.receipt_path,
+        lambda source: damage.signed(source, honest, sign),
+        commands,
+        _invocation_writes(folder, invocation, publication, where),
+    )
 
 
 def _leases(folder: Path) -> Kind:
@@ -116,7 +146,19 @@ def _leases(folder: Path) -> Kind:
         ("lease", "inspect", lease.LEASE, "--state-dir", store, "--format", "text"),
     )
     return Kind(
-        store / f"{lease.LEASE}.json", lambda source: damage.document(source, source.choice(honest)), commands
+        store / f"{lease.LEASE}.json",
+        lambda source: damage.document(source, source.choice(honest)),
+        commands,
+        _lease_writes(store),
+    )
+
+
+def _lease_writes(store: Path) -> tuple[tuple[str | Path, ...], ...]:
+    consent = ("--state-dir", store, "--confirm", "0" * 64)
+    return (
+        ("lease", "reconcile", *consent),
+        ("lease", "retire", lease.LEASE, *consent),
+        ("lease", "reconcile", lease.LEASE, *consent),
     )
 
 
@@ -130,6 +172,7 @@ def _limits(folder: Path) -> Kind:
             ("lease", "verify", "--state-dir", store, "--format", "json"),
             ("lease", "list", "--state-dir", store, "--format", "text"),
         ),
+        _lease_writes(store)[::2],  # a retirement looks at every process first
     )
 
 
@@ -166,9 +209,9 @@ def _unsafe(text: str) -> bool:
     return any(character < " " and character != "\n" for character in text)
 
 
-def _fault(ran: Ran, *, readable: bool) -> str | None:
+def _fault(ran: Ran, allowed: tuple[int, ...], *, readable: bool) -> str | None:
     """What is wrong with the way a command ended; None if nothing is."""
-    if ran.rc not in (0, 1, 2):
+    if ran.rc not in allowed:
         return f"exit {ran.rc}"
     if b"Traceback" in ran.out + ran.err:
         return "a traceback"
@@ -179,9 +222,14 @@ def _fault(ran: Ran, *, readable: bool) -> str | None:
     return None
 
 
-def _each(name: str, folder: Path, seeds: range) -> tuple[set[int], set[bytes]]:
-    """Give the program one damaged file for each seed; all exit codes, and all codes of findings and failures."""
+def _each(name: str, folder: Path, seeds: range, *, writes: bool = False) -> tuple[set[int], set[bytes]]:
+    """Give the program one damaged file for each seed; all exit codes, and all codes of findings and failures.
+
+    Everything in the folder must be the same before and after (F-139): bytes, names, owners, modes and times.
+    """
     kind = KINDS[name][0](folder)
+    commands = kind.writes if writes else kind.commands
+    allowed = (1, 3, 4, 0) if writes else (0, 1, 2)
     exits, codes = set(), set()
     with kind.path.open("r+b" if kind.path.exists() else "w+b", buffering=0) as file:
         os.fchmod(file.fileno(), 0o600)
@@ -190,12 +238,14 @@ def _each(name: str, folder: Path, seeds: range) -> tuple[set[int], set[bytes]]:
             data = kind.make(source)
             file.truncate(0)
             os.pwrite(file.fileno(), data, 0)
-            command = kind.commands[seed % len(kind.commands)]
+            command = commands[seed % len(commands)]
+            before = fingerprint(folder)
             try:
                 with _time_limit():
                     ran = run(*command)
-                fault = _fault(ran, readable="text" in command)
+                fault = _fault(ran, allowed, readable="text" in command)
                 assert fault is None, f"{fault}: {ran}"
+                assert fingerprint(folder) == before, f"something changed: {ran}"
             except BaseException as error:
                 error.add_note(f"{name}, seed {seed}, {command}: {data!r}")
                 raise
@@ -210,6 +260,14 @@ def test_whatever_is_damaged_the_program_ends_with_a_verdict(name: str, tmp_path
     exits, codes = _each(name, tmp_path, range(SAMPLE))
     assert len(exits) > 1
     assert len(codes) > 2, codes
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "journal"])
+def test_a_write_that_was_not_agreed_to_leaves_damaged_evidence_as_it_is(name: str, tmp_path: Path) -> None:
+    """F-139: a sample of the write commands, with consent to something else; the operator has no folder yet."""
+    exits, codes = _each(name, tmp_path, range(SAMPLE // 4), writes=True)
+    assert exits & {1, 4}
+    assert codes
 
 
 @pytest.mark.slow
