@@ -60,6 +60,11 @@ class Environment:
         """The present moment in the runtime's form."""
         return from_nanoseconds(self.clock())
 
+    def remark(self, line: str) -> None:
+        """Say a safe line on stderr that can be done without: not with `-q`."""
+        if self.verbosity >= 0:
+            self.output.note(line)
+
     def deliver_json(self, verdict: Exit, value: object) -> Exit:
         """Write `value` as the runtime's commands print JSON; raises as `Output.document` does."""
         return self.deliver(verdict, canonical.pretty(value))

@@ -144,7 +144,7 @@ def timeout_option(seconds: float) -> Callable[[F], F]:
 
 
 def display_options(function: F) -> F:
-    """`--color`, `-q` and `-v`, which reach the command through its environment."""
+    """`--color` and `-q`, which reach the command through its environment."""
     function = click.option(
         "--color",
         type=click.Choice(["auto", "always", "never"]),
@@ -153,17 +153,19 @@ def display_options(function: F) -> F:
         callback=_colour,
         help="Colour; NO_COLOR is respected.",
     )(function)
-    function = click.option(
+    return click.option(
         "-q",
         "--quiet",
         is_flag=True,
         expose_value=False,
         callback=_quiet,
-        help="Say only what is needed.",
+        help="Leave out progress and remarks on stderr, and all of a failure but its sentence.",
     )(function)
-    return click.option(
-        "-v", "--verbose", is_flag=True, expose_value=False, callback=_verbose, help="Say more."
-    )(function)
+
+
+def verbose_option(more: str) -> Callable[[F], F]:
+    """`-v`, of a command that has more to say; `more` is what, as a sentence."""
+    return click.option("-v", "--verbose", is_flag=True, expose_value=False, callback=_verbose, help=more)
 
 
 def _colour(ctx: click.Context, _: click.Parameter, value: str) -> None:

@@ -96,3 +96,34 @@ def test_help_fits_a_narrow_terminal() -> None:
     assert ran.rc == 0
     prose = [line for line in ran.text.splitlines() if "symbi-recover" not in line]
     assert max(map(len, prose)) <= 60
+
+
+FAILING = (
+    ("audit", "show", "/nonexistent/j"),
+    ("audit", "inspect", "/nonexistent/j", "--run-id", "x", "--public-key", "x"),
+    ("ledger", "verify", "/nonexistent/l"),
+    ("trust", "list", "--file", "/nonexistent/t"),
+    ("schema", "show", "nothing"),
+    ("runbook", "show", "nothing"),
+    ("explain", "nothing"),
+)
+
+
+@pytest.mark.parametrize("words", FAILING, ids=" ".join)
+def test_quiet_leaves_the_sentence_of_a_failure_alone(words: tuple[str, ...]) -> None:
+    loud, quiet = run(*words), run(*words, "-q")
+    assert quiet.rc == loud.rc
+    assert quiet.err.decode().splitlines() == loud.err.decode().splitlines()[:1]
+    assert len(loud.err.decode().splitlines()) > 1
+
+
+def test_only_commands_that_have_more_to_say_take_verbose() -> None:
+    taking = {path for path in NAMES if any("-v" in one.opts for one in command(path).params)}
+    assert taking == {
+        ("audit", "show"),
+        ("invocation", "inspect"),
+        ("invocation", "file-inspect"),
+        ("invocation", "list"),
+        ("schema", "list"),
+    }
+    assert run("ledger", "verify", "-v").rc == 64

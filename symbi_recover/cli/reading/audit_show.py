@@ -5,7 +5,14 @@ import os
 import click
 
 from symbi_recover.cli.env import Environment
-from symbi_recover.cli.options import PATH, StrictCommand, display_options, format_option, pass_environment
+from symbi_recover.cli.options import (
+    PATH,
+    StrictCommand,
+    display_options,
+    format_option,
+    pass_environment,
+    verbose_option,
+)
 from symbi_recover.cli.reading.journals import empty_step, torn_step, verify_step, warn_of_dash
 from symbi_recover.cli.reading.trusting import key_words
 from symbi_recover.core.documents import ShownLines
@@ -38,6 +45,7 @@ from symbi_recover.render import records as as_records
 @click.option("--grep", "needle", metavar="TEXT", help="Only records whose signed text holds TEXT.")
 @click.option("--tail", "only_tail", is_flag=True, help="Only the bytes after the last complete record.")
 @format_option("text", "json", "jsonl")
+@verbose_option("Show long values in full.")
 @display_options
 @pass_environment
 def show_command(

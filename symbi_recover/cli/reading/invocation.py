@@ -4,7 +4,13 @@ import click
 from msgspec import Struct
 
 from symbi_recover.cli.env import Environment
-from symbi_recover.cli.options import RuntimeCommand, display_options, format_option, pass_environment
+from symbi_recover.cli.options import (
+    RuntimeCommand,
+    display_options,
+    format_option,
+    pass_environment,
+    verbose_option,
+)
 from symbi_recover.cli.reading.trusting import key_words, trusted_keys
 from symbi_recover.core.claims import SCHEDULER_SCOPE, Inspection, PublicationState, Status
 from symbi_recover.core.codes import as_finding
@@ -113,6 +119,7 @@ def trust_options(function: click.decorators.FC) -> click.decorators.FC:
 @identity_options
 @trust_options
 @format_option("text", "json")
+@verbose_option("Beside the JSON, tell on stderr also what casts no doubt.")
 @display_options
 @pass_environment
 def inspect_command(
@@ -173,10 +180,9 @@ def _schedule(project: str, inspection: Inspection) -> tuple[Schedule | None, tu
 
 def note_remarks(environment: Environment, found: tuple[Finding, ...]) -> None:
     """Say on stderr what the runtime's own document has no place for."""
-    if environment.verbosity >= 0:
-        shown = [f for f in found if f.severity is not Severity.INFO or environment.verbosity > 0]
-        for line in remarks(tuple(shown)):
-            environment.output.note(line)
+    shown = [f for f in found if f.severity is not Severity.INFO or environment.verbosity > 0]
+    for line in remarks(shown):
+        environment.remark(line)
 
 
 def _report(evidence: Evidence, inspection: Inspection) -> JournalReport:
@@ -219,6 +225,7 @@ def _next(target: Target, inspection: Inspection, waiting: UUID | None) -> str:
 @click.option("--publication", required=True, metavar="UUID", help="The publication id of the signed intent.")
 @trust_options
 @format_option("text", "json")
+@verbose_option("Beside the JSON, tell on stderr also what casts no doubt.")
 @display_options
 @pass_environment
 def file_inspect_command(

@@ -8,7 +8,13 @@ import click
 from msgspec.structs import replace
 
 from symbi_recover.cli.env import Environment
-from symbi_recover.cli.options import StrictCommand, display_options, format_option, pass_environment
+from symbi_recover.cli.options import (
+    StrictCommand,
+    display_options,
+    format_option,
+    pass_environment,
+    verbose_option,
+)
 from symbi_recover.cli.reading.invocation import project_option, trust_options
 from symbi_recover.cli.reading.trusting import key_words, trusted_keys
 from symbi_recover.core.claims import (
@@ -66,6 +72,7 @@ _EXIT_OF_SEVERITY = {Severity.ATTENTION: Exit.ATTENTION, Severity.REFUSED: Exit.
 @click.option("--recursive", is_flag=True, help="Find all projects at and below the folder.")
 @trust_options
 @format_option("text", "json", "jsonl", "csv")
+@verbose_option("Tell also what casts no doubt.")
 @display_options
 @pass_environment
 def list_command(

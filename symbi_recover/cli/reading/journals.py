@@ -86,8 +86,8 @@ def _project(journal: str) -> str | None:
 
 def warn_of_dash(environment: Environment, journals: tuple[str, ...]) -> None:
     """Say that `-` is no way to give evidence."""
-    if "-" in journals and environment.verbosity >= 0:
-        environment.output.note("note: `-` is taken as a file name; evidence is not read from standard input")
+    if "-" in journals:
+        environment.remark("note: `-` is taken as a file name; evidence is not read from standard input")
 
 
 def processors() -> int:

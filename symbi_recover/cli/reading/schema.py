@@ -3,7 +3,14 @@
 import click
 
 from symbi_recover.cli.env import Environment
-from symbi_recover.cli.options import PATH, StrictCommand, display_options, format_option, pass_environment
+from symbi_recover.cli.options import (
+    PATH,
+    StrictCommand,
+    display_options,
+    format_option,
+    pass_environment,
+    verbose_option,
+)
 from symbi_recover.core.documents import SchemaError, SchemaList, SchemaValidation
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.words import counted
@@ -22,6 +29,7 @@ from symbi_recover.render.safe import safe
     """,
 )
 @format_option("text", "json")
+@verbose_option("Name the file of each as well.")
 @display_options
 @pass_environment
 def list_command(environment: Environment, chosen_format: str | None) -> Exit:

@@ -136,9 +136,9 @@ def _note_reconciled(
     what = "the receipt was there already" if done.repeated else "the receipt was published"
     _note_summary(environment, store, what, record, confirmed=done.confirmed)
     if done.cron is not None and done.cron.bound:
-        environment.output.note("remark: the schedule database was bound to this project (cron_store_bound)")
+        environment.remark("remark: the schedule database was bound to this project (cron_store_bound)")
     if done.cron is not None and not done.cron.updated:
-        environment.output.note(f"remark: schedule left as it is: {done.cron.why} (cron_history_untouched)")
+        environment.remark(f"remark: schedule left as it is: {done.cron.why} (cron_history_untouched)")
 
 
 def _note_summary(
@@ -147,10 +147,10 @@ def _note_summary(
     """The summary line, which always says whether the ledger has the act; and what else to know."""
     environment.output.note(f"{what}; {safe(record.summary)}")
     if not confirmed:
-        environment.output.note("remark: this file system cannot sync folders (sync_unconfirmed)")
+        environment.remark("remark: this file system cannot sync folders (sync_unconfirmed)")
     left = leftovers(store)
-    if left and environment.verbosity >= 0:
-        environment.output.note(
+    if left:
+        environment.remark(
             f"remark: {counted(len(left), 'temporary file')} of interrupted writes "
             f"{noun_for(len(left), 'lies', 'lie')} in {safe(store.path)}, such as {safe(left[0])} (store_temporary_left)"
         )
