@@ -1,16 +1,21 @@
 """Entry point of `symbi-recover`: answers `--version` at once, and loads the program for everything else."""
 
 import gc
+import os
 import sys
 
 
 def main() -> int:
     """Run `symbi-recover` with the process's arguments."""
-    if sys.argv[1:] == ["--version"]:
+    if sys.argv[1:] == ["--version"] and sys.stdout is not None:
         from symbi_recover import __version__  # noqa: PLC0415 -- late: nothing else is needed
 
-        print(f"symbi-recover {__version__}")
-        return 0
+        try:
+            os.write(sys.stdout.fileno(), f"symbi-recover {__version__}\n".encode())
+        except OSError:
+            pass  # the program tries again, and says what is wrong
+        else:
+            return 0
     # One command is one short life over bounded data: the collector costs more than it frees (docs/adr/0005).
     gc.disable()
     try:

@@ -15,7 +15,7 @@ import click
 
 from symbi_recover import __version__
 from symbi_recover.cli.env import Environment
-from symbi_recover.cli.options import RuntimeCommand, StrictCommand
+from symbi_recover.cli.options import Helped, RuntimeCommand, StrictCommand
 from symbi_recover.core.errors import GuardError, RecoverError, UnexaminedError
 from symbi_recover.core.exits import Exit, runtime_exit
 from symbi_recover.render import failure
@@ -104,7 +104,7 @@ TOP: dict[str, tuple[str, str]] = {
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Helped, click.Group):
     """A group whose commands are imported when called; its help needs none of them."""
 
     def __init__(self, table: dict[str, tuple[str, str]], **kwargs: Any) -> None:

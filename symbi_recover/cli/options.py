@@ -21,7 +21,25 @@ PATH = click.Path(readable=False)
 """A path as it was typed. What lies there, and whether it can be read, is for the command to find out and to say."""
 
 
-class StrictCommand(click.Command):
+class Helped(click.Command):
+    """A command whose help is written as every document is, so that it fails as every document does."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """The option that click makes, with the writing put right."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _help
+        return option
+
+
+def _help(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    environment = ctx.find_object(Environment)
+    if value and not ctx.resilient_parsing and environment is not None:
+        environment.output.text([ctx.get_help()])
+        ctx.exit()
+
+
+class StrictCommand(Helped):
     """A command with the runtime's grammar.
 
     Attributes:

@@ -257,3 +257,38 @@ def test_an_interrupt_at_any_moment_of_the_start_is_no_traceback_of_ours(long_wo
             process.wait()
         assert out == b""
         assert process.returncode in (130, 1, -signal.SIGINT)
+
+
+HELPS = (
+    ["--version"],
+    ["--help"],
+    ["audit", "--help"],
+    ["audit", "show", "--help"],
+    ["audit", "inspect", "-h"],
+)
+
+
+@pytest.mark.parametrize("words", HELPS, ids=" ".join)
+@pytest.mark.parametrize("stream", ["full", "closed"])
+def test_version_and_help_that_nobody_got_are_failures(words: list[str], stream: str) -> None:
+    """F-064: as every document, with one sentence."""
+    to = ">/dev/full" if stream == "full" else ">&-"
+    ended = subprocess.run(
+        ["sh", "-c", f'exec "$@" {to}', "sh", *PROGRAM, *words],
+        stderr=subprocess.PIPE,
+        env=clean_environment(),
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert b"output_failed" in ended.stderr
+    assert_clear(ended.stderr)
+
+
+@pytest.mark.parametrize("words", HELPS, ids=" ".join)
+def test_version_and_help_are_written_once(words: list[str]) -> None:
+    ran = run_process(*words)
+    assert (ran.rc, ran.err) == (0, b"")
+    assert ran.text.splitlines().count(ran.text.splitlines()[0]) == 1
+    assert ran.out.endswith(b"\n")
+    assert not ran.out.endswith(b"\n\n")
