@@ -34,7 +34,8 @@ from symbi_recover.render import leases
 @click.command(
     cls=StrictCommand,
     help="Ask the daemon that each record names, never the one of this shell: is the container there, whose label has "
-    "it, in which state? GET only, bounded in time. Absence is reported, and proves nothing.",
+    "it, in which state? Containers of bad records are looked for by their label, at the default socket if no record names "
+    "a daemon that answers. GET only, bounded in time. Absence is reported, and proves nothing.",
     epilog=EPILOG,
     examples="""
     symbi-recover lease check
