@@ -13,6 +13,7 @@ from symbi_recover.core.retirement import MARGIN_NS, Client, Evidence, Fence, Qu
 from symbi_recover.core.witness import Hit, Scan, WitnessFacts
 from symbi_recover.read.retirement.table import decide, might_retire
 
+SECOND_NS = 1_000_000_000
 WRITTEN = 1_700_000_000_000_000_000
 NOW = WRITTEN + 10 * MARGIN_NS
 CLEAN = Scan(passes=2, processes=40)
@@ -208,6 +209,19 @@ def test_the_clock_counts_only_with_its_margin_synchronised_and_without_a_future
     late = by_clock(boot=True, accept_wall_clock=True)
     assert decide(late).retire
     assert not decide(replace(late, times=replace(late.times, **{field: value}))).retire
+
+
+@pytest.mark.parametrize("started", ["boot_ns", "engine_ns"])
+@pytest.mark.parametrize(
+    ("after_ns", "counts"),
+    [(-SECOND_NS, False), (0, False), (SECOND_NS, False), (MARGIN_NS - 1, False), (MARGIN_NS, True)],
+    ids=["before", "equal", "1 s after", "almost an hour after", "an hour after"],
+)
+def test_f132_a_start_counts_by_the_clock_only_well_after_the_last_write(started, after_ns, counts):
+    """Neither an equal time nor one second is beyond what a clock may be moved or a file's time be rounded."""
+    late = by_clock(**{started.removesuffix("_ns"): True}, scans=(CLEAN, CLEAN), accept_wall_clock=True)
+    times = replace(late.times, **{started: WRITTEN + after_ns})
+    assert decide(replace(late, times=times)).retire is counts
 
 
 @PHASES
