@@ -15,7 +15,7 @@ from symbi_recover.read.verify.lease_judge import judge
 from symbi_recover.read.verify.lease_store import read_store
 from tests.read.lease_stores import LEASE, as_root, codes, look
 from tests.support.cli import Ran, run
-from tests.support.mounts import in_private_mounts, mount
+from tests.support.mounts import NotHereError, in_private_mounts, mount
 from tests.support.writer import lease as made
 
 
@@ -168,13 +168,17 @@ def test_an_access_list_shows_as_a_group_bit(place: Path) -> None:
 
 def dead(point: Path) -> None:
     """Mount a file system whose server is gone: whatever is asked about it has no answer."""
-    server = os.open("/dev/fuse", os.O_RDWR)
+    try:
+        server = os.open("/dev/fuse", os.O_RDWR)
+    except OSError as error:
+        raise NotHereError(f"/dev/fuse: {error}") from error
     mount("fuse", point, f"fd={server},rootmode=40000,user_id=0,group_id=0", "none")
     os.close(server)
     with pytest.raises(OSError, match="not connected"):
         point.stat()
 
 
+@pytest.mark.root
 def test_a_dead_mount_under_a_foreign_name_hides_nothing(place: Path) -> None:
     """Section 3: anything else is ignored, whatever its type or mode."""
     (made.make_state(place, made.record()) / "mnt").mkdir()
@@ -191,6 +195,7 @@ def test_a_dead_mount_under_a_foreign_name_hides_nothing(place: Path) -> None:
     assert entry.codes == ("entry_unknown",)
 
 
+@pytest.mark.root
 @pytest.mark.parametrize(
     "name", [f"{made.lease_uid(3)}.json", ".write-x", "supervisor.sock", "supervisor.lock"]
 )
@@ -215,6 +220,7 @@ def test_a_dead_mount_under_a_name_that_the_helper_opens_is_a_finding_of_its_own
     assert inspected.rc == 3
 
 
+@pytest.mark.root
 def test_a_snapshot_pool_that_cannot_be_examined_has_no_totals(place: Path) -> None:
     (made.make_state(place, made.record()) / "staging").mkdir()
 
