@@ -99,6 +99,24 @@ def test_no_system_call_could_change_anything(command: ReadingCommand, world: Pa
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    "name", ["lease verify, leases, json", "lease list, spoilt, json", "lease check, leases, json"]
+)
+def test_the_other_entry_point_changes_nothing_either(name: str, world: Path, tmp_path: Path) -> None:
+    """F-077 for `symbi`, as its script starts it."""
+    command = next(row for row in READING if row.name == name)
+    script = "import sys; from symbi_recover.symbi import main; sys.exit(main())"
+    traced = assert_traced_read_only(
+        [sys.executable, "-c", script, *command.arguments(world)],
+        tmp_path,
+        {"HOME": "/nonexistent", **environment(world)},
+        sockets=[str(world / socket) for socket in command.sockets],
+        exits=command.exits,
+    )
+    assert traced.stdout
+    assert not list(tmp_path.iterdir())
+
+
 def test_worker_processes_change_nothing_either(large: Path, tmp_path: Path) -> None:
     before = hash_tree(large.parent, ctime=True)
     assert_traced_read_only([*PROGRAM, *in_parallel(large)], tmp_path, {"HOME": "/nonexistent"}, exits={0})

@@ -93,8 +93,10 @@ PLANS = (
     ),
     _lease("reconcile", "leases", "json", 2, socket=world.ENGINE),
     _lease(f"retire {world.TOMBSTONE}", "leases", "json", 2, socket=world.ENGINE),
+    _lease("reconcile", "blocked", "json", 1, socket=world.ENGINE),
+    _lease(f"retire {world.TOMBSTONE}", "spoilt", "json", 2, socket=world.ENGINE),
     _row("lease fences", "lease fences --state-dir {w}/leases --format json", 0)._replace(
-        sockets=(world.ENGINE,)
+        sockets=(world.ENGINE,), others=frozenset({2})
     ),
     _row("key show", "key show --format json", 0)._replace(others=_REFUSED),
     _row("key export-public", "key export-public --form openssh", 0)._replace(others=_REFUSED),
@@ -138,6 +140,11 @@ READING: tuple[ReadingCommand, ...] = (
     _lease(f"check {world.CREATED}", "leases", "text", 2, socket=world.ENGINE),
     _lease("capacity", "leases", "json", 0),
     _lease("capacity", "helped", "json", 2, socket=world.HELPER),
+    _lease("verify", "blocked", "text", 1),
+    _lease("list", "spoilt", "json", 1),
+    _lease(f"inspect {world.TOMBSTONE}", "spoilt", "text", 1, more=_SEARCH),
+    _lease("check", "blocked", "json", 1, socket=world.ENGINE),
+    _lease("capacity", "spoilt", "json", 1),
     _row("ledger show", "ledger show --format json", 0),
     _row("ledger show, text", "ledger show --format text", 0),
     _row("ledger verify", "ledger verify --format json", 0),

@@ -10,6 +10,8 @@
 | `cron`, `cron-killed` | a schedule whose user closed it, and one whose user was killed: `-wal` and `-shm` are left |
 | `odd` | a project with a torn claim, a stray file and an open mode |
 | `leases` | a lease store: each phase, an origin, staging; its engine answers at `engine.sock` |
+| `blocked` | a lease store with a tombstone and a name that no record has |
+| `spoilt` | a lease store with a good record among bad ones: loose, linked, huge, a link, a FIFO, another's, none |
 | `helped` | a lease store that a helper is to supervise |
 | `home` | the operator's folder: key, pinned key, ledger, made by this program |
 
@@ -162,3 +164,17 @@ def _lease(project: Project, root: Path) -> None:
     lease.stage(store, uid("snapshot"))
     lease.write_leftover(store, lease.record(lease.lease_uid(9)))
     lease.make_state(root / "helped")
+    blocked = lease.make_state(root / "blocked", lease.record(TOMBSTONE, lease.uncertain(), **engine))
+    put(blocked / "notes.json", b"{}")
+    _spoil_store(lease.make_state(root / "spoilt", lease.record(TOMBSTONE, lease.uncertain(), **engine)))
+
+
+def _spoil_store(store: Path) -> None:
+    bad = [store / f"{lease.lease_uid(number)}.json" for number in range(20, 27)]
+    put(bad[0], compact(lease.record(bad[0].stem)), 0o644)
+    os.link(put(bad[1], compact(lease.record(bad[1].stem))), store / "second-name")
+    put(bad[2], b" " * 200_000)
+    bad[3].symlink_to("/dev/zero")
+    os.mkfifo(bad[4], 0o600)
+    put(bad[5], compact(lease.record()))
+    put(bad[6], b"")
