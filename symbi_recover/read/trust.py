@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from symbi_recover.core.errors import MisuseError, RefusedError, UnexaminedError
+from symbi_recover.core.errors import MisuseError, UnexaminedError
 from symbi_recover.core.report import KeyUsed
 from symbi_recover.core.scalars import HEX_64
 from symbi_recover.core.words import counted
@@ -131,15 +131,15 @@ def decide(
         project: real path.
 
     Raises:
-        MisuseError: a key or file cannot be read.
-        RefusedError: `trust_no_key`.
+        MisuseError: a key or file is not as such are written.
+        UnexaminedError: `trust_no_key`; a file cannot be read.
     """
     if public_key is not None:
         return Trusted(frozenset((read_public_key(public_key),)), "given")
     entries = load(trust_file or default_file, required=trust_file is not None)
     keys = pinned(entries, project, os.uname().nodename)
     if not keys and trust_file is not None:
-        raise RefusedError(
+        raise UnexaminedError(
             "trust_no_key", "no key is pinned for this project, so nothing was verified", path=trust_file
         )
     return Trusted(keys, "trust file") if keys else None

@@ -56,6 +56,7 @@ EXITS_OF_CODES: dict[str, tuple[int, ...]] = {
     "supervisor_running": (2, 4),
     "system_failed": (3,),
     "trust_file_unusable": (64,),
+    "trust_no_key": (3,),
     "unknown_code": (64,),
     "unknown_runbook": (64,),
     "unknown_schema": (64,),

@@ -389,7 +389,7 @@ def test_what_may_be_trusted_must_be_said(journal) -> None:
     trust = journal.with_name("trust.jsonl")
     trust.touch(0o600)
     empty = run("audit", "verify", journal, "--trust", trust, "--format", "text")
-    assert empty.rc == 1
+    assert empty.rc == 3
     assert "COMPLETE" not in empty.text
     assert "trust_no_key" in empty.text
     assert str(trust) in empty.text, "what is wrong is the list of keys, not the journal"

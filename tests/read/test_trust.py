@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from symbi_recover.core.errors import MisuseError, RefusedError, UnexaminedError
+from symbi_recover.core.errors import MisuseError, UnexaminedError
 from symbi_recover.read.trust import TrustEntry, decide, dump, load, parse, pinned
 from tests.support.writer.project import put
 
@@ -103,5 +103,5 @@ def test_a_given_key_comes_before_pinned_ones_and_these_before_the_evidence(tmp_
     assert by_file is not None
     assert by_file.source == "trust file"
     assert decide(public_key=None, trust_file=None, default_file=pins, project="/q") is None
-    with pytest.raises(RefusedError, match="nothing was verified"):
+    with pytest.raises(UnexaminedError, match="nothing was verified"):
         decide(public_key=None, trust_file=pins, default_file=none, project="/q")

@@ -16,7 +16,7 @@ from symbi_recover.cli.options import (
     spelling_hint,
 )
 from symbi_recover.cli.reading.trusting import keys_for, trust_option
-from symbi_recover.core.errors import MisuseError, RefusedError, UnexaminedError
+from symbi_recover.core.errors import MisuseError, UnexaminedError
 from symbi_recover.core.exits import Exit
 from symbi_recover.core.leases import (
     Document,
@@ -134,7 +134,7 @@ def _search(
     def keys(journal: str) -> list[bytes]:
         try:
             return [bytes.fromhex(key.public_key) for key in keys_for(journal, key_text, trust_file)]
-        except RefusedError as error:
+        except UnexaminedError as error:
             if error.code != "trust_no_key":
                 raise
             return []  # of many projects, one without a pinned key leaves its own origins unverified
