@@ -1,7 +1,6 @@
 """Entry point of `symbi-recover`: answers `--version` at once, and loads the program for everything else."""
 
 import gc
-import os
 import sys
 
 
@@ -11,7 +10,7 @@ def main() -> int:
         from symbi_recover import __version__  # noqa: PLC0415 -- late: nothing else is needed
 
         try:
-            os.write(sys.stdout.fileno(), f"symbi-recover {__version__}\n".encode())
+            print(f"symbi-recover {__version__}", flush=True)
         except OSError:
             pass  # the program tries again, and says what is wrong
         else:
