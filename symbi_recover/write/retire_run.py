@@ -321,7 +321,8 @@ class Run:
             code = absence if absence == "engine_unavailable" else "late_container"
             return finding(code, text)
         if (now.engine, now.listener) != (seen.sight.engine, seen.sight.listener):
-            return finding("engine_changed", "after the fence was removed")
+            why = [f"{code}: {now.details.get(code, '')}" for code in now.codes]
+            return finding("engine_changed", "; ".join(["after the fence was removed", *why]))
         if self.asker.host.boot_id() != seen.boot_id:
             return finding("boot_changed", "after the fence was removed")
         engine, listener = seen.sight.engine, seen.sight.listener

@@ -4,6 +4,7 @@ Everything else is the real host's: processes, rights, boot, clock. What a test 
 that is synchronised) it sets here.
 """
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -87,8 +88,10 @@ class _Without(tuple[int, ...]):  # noqa: SLOT001 -- a tuple cannot have slots o
 
 
 def _is_engine(pid: int) -> bool:
-    """Whether a process is an engine, about to become one (a launcher names it), or was one (its command's name stays)."""
+    """Whether a process is an engine or a helper of one, about to be one (a launcher names it), or was one (by its name)."""
     words = [word for name in ("cmdline", "comm") for word in _words(f"/proc/{pid}/{name}")]
+    with contextlib.suppress(OSError):
+        words.append(os.readlink(os.fsencode(f"/proc/{pid}/exe")))
     return any(os.path.basename(word) == b"dockerd" for word in words)
 
 

@@ -236,7 +236,9 @@ def changed_since(endpoint: Endpoint, record_ns: int) -> Endpoint:
     above = endpoint.above_changed_ns
     if above is not None and above >= record_ns:
         # The folder above changes for many reasons: no cause to refuse, but to say so.
-        remark = f"{endpoint.view.files[0]} is not there; whether it was removed after the record is not known"
+        remark = (
+            f"{endpoint.view.files[0]} is not there; whether it was removed after the record is not known"
+        )
         endpoint = replace(endpoint, view=replace(endpoint.view, reason=remark))
     # File times move in steps of some milliseconds, so an equal one may be later.
     if endpoint.changed_ns is None or endpoint.changed_ns < record_ns or endpoint.view.kind == "unresolved":

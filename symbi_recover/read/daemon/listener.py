@@ -12,6 +12,7 @@ caller's.
 import os
 import stat
 import sys
+import time
 from collections.abc import Callable
 from typing import Literal
 
@@ -35,6 +36,8 @@ INIT = 1
 """The process that owns the listeners of socket activation, on a whole host."""
 ENGINE = b"dockerd"
 """The name of an engine's program."""
+_MOST_NAMED = 8
+_LOOKS, _LOOK_SECONDS = 5, 0.05
 _MOST_LINKS = 40
 """As the kernel follows."""
 _UNLISTED: dict[Why, Literal["engine_ambiguous", "census_unreadable"]] = {
@@ -151,10 +154,22 @@ def links_changed_ns(path: str) -> int | None:
 
 def _engine(seen: Listener, inode: int, proc: str, pids: Pids) -> Listener:
     engines = _engines(proc, pids)
+    for _ in range(_LOOKS):
+        if isinstance(engines, CannotKnow) or len(engines) < 2:
+            break
+        # An engine that unpacks a layer or starts a container runs itself again for a moment.
+        time.sleep(_LOOK_SECONDS)
+        engines = _engines(proc, pids)
     if isinstance(engines, CannotKnow):
         return replace(seen, code="engine_unseen", reason=engines.detail)
     if len(engines) != 1:
-        return replace(seen, code="engine_ambiguous", reason=f"{len(engines)} engines run on this host")
+        which = ", ".join(str(one.pid) for one in engines[:_MOST_NAMED])
+        said = (
+            f"{len(engines)} engines run on this host: processes {which}"
+            if engines
+            else "no engine runs here"
+        )
+        return replace(seen, code="engine_ambiguous", reason=said)
     engine = engines[0]
     if not seen.activated and engine.pid != seen.owner_pid:
         return replace(
