@@ -141,10 +141,12 @@ def test_a_blocked_store_is_never_told_without_its_reason(folder: Path, command:
         assert [one["code"] for one in report["findings"]].count("entry_not_uuid") == 1
 
 
-def test_a_missing_store_is_never_an_empty_one(folder: Path) -> None:
-    ran = lease("verify", folder / "none", form="text")
-    assert ran.rc == 1
-    assert "dir_missing" in ran.text
+@pytest.mark.parametrize("command", ["verify", "list", "check", "capacity"])
+def test_a_missing_store_is_never_an_empty_one(folder: Path, command: str) -> None:
+    ran = lease(command, folder / "none", form="text")
+    assert ran.rc == 3
+    assert ran.text.startswith("NOT EXAMINED")
+    assert json.loads(lease(command, folder / "none").out)["exit"] == 3
 
 
 def test_the_store_is_found_as_the_runtime_finds_it(folder: Path, store: Path) -> None:

@@ -194,7 +194,8 @@ def ask_fake(
     me = folder / "self"
     (me / "ns").mkdir(parents=True)
     (me / "fdinfo").mkdir()
-    (me / "mountinfo").write_bytes(b"1 0 8:1 / / rw - %s a rw\n" % kind)
+    proc = b"2 1 0:5 / %s rw - proc proc rw\n" % os.fsencode(folder)
+    (me / "mountinfo").write_bytes(b"1 0 8:1 / / rw - %s a rw\n" % kind + proc)
     (me / "ns" / "pid").symlink_to(f"pid:[{namespace}]")
     (me / "ns" / "user").symlink_to("user:[4026531837]")
     pid = os.getpid()

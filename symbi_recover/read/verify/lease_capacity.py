@@ -75,7 +75,7 @@ def _asked(report: StoreReport, look: Look, ask: Ask) -> tuple[HelperAnswer, Sto
 
 def _verdict(report: StoreReport, found: list[Finding]) -> Verdict:
     if report.store_blocked:
-        return "blocked"
+        return report.verdict
     unanswered = any(one.severity is Severity.REFUSED for one in found)
     if unanswered or report.store_blocked is None:
         return "unexamined"

@@ -329,7 +329,7 @@ def check_store(report: StoreReport, checker: Checker, leases: tuple[str, ...] =
 def _verdict(report: StoreReport, findings: list[Finding]) -> Verdict:
     refused = {one.code for one in findings if one.severity is Severity.REFUSED}
     if report.store_blocked:
-        return "blocked"
+        return report.verdict
     if refused - UNANSWERED:
         return "contradicted"
     if refused or report.store_blocked is None:

@@ -143,8 +143,11 @@ def refusing(report: StoreReport) -> tuple[Finding, ...]:
 
 
 def verdict_of(findings: list[Finding]) -> Verdict:
-    """The one word for a list of findings."""
-    if any(one.code in BLOCKING for one in findings):
+    """The one word for a list of findings. Where there is nothing at all, nothing was examined."""
+    codes = {one.code for one in findings}
+    if "dir_missing" in codes and not (codes & BLOCKING) - {"dir_missing"}:
+        return "unexamined"
+    if codes & BLOCKING:
         return "blocked"
     if any(one.code in UNEXAMINED for one in findings):
         return "unexamined"
