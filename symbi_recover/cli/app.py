@@ -257,7 +257,7 @@ def _failed(error: RecoverError, environment: Environment) -> Exit:
     environment.output.note("\n".join(lines[:1] if environment.verbosity < 0 else lines))
     if environment.wants_json and not compatible:
         with suppress(RecoverError):
-            environment.output.document(canonical.pretty(failure.document(error)))
+            environment.put_json(canonical.pretty(failure.document(error)))
     return runtime_exit(error.exit) if compatible else error.exit
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 from symbi_recover.core.exits import Exit
 from symbi_recover.render.colour import Painter
 from symbi_recover.render.output import Output, is_terminal
+from symbi_recover.render.safe import safe_json
 from symbi_recover.wire import canonical
 from symbi_recover.wire.timestamp import from_nanoseconds
 
@@ -71,13 +72,18 @@ class Environment:
 
     def deliver_json_lines(self, verdict: Exit, values: Iterable[object]) -> Exit:
         """Write one line of JSON for each value; raises as `Output.document` does."""
-        return self.deliver(verdict, b"".join(canonical.compact(value) + b"\n" for value in values))
+        document = b"".join(canonical.compact(value) + b"\n" for value in values)
+        return self.deliver(verdict, document)
+
+    def put_json(self, document: bytes) -> None:
+        """Write JSON as it is to a program, and harmless to a terminal; raises as `Output.document` does."""
+        self.output.document(safe_json(document) if self.terminal else document)
 
     def deliver(self, verdict: Exit, document: bytes | list[str]) -> Exit:
-        """Write the document, bytes or safe lines, and give the verdict back; raises as `Output.document` does."""
+        """Write the document, JSON or safe lines, and give the verdict back; raises as `Output.document` does."""
         self.verdict = verdict
         if isinstance(document, bytes):
-            self.output.document(document)
+            self.put_json(document)
         else:
             self.output.text(document)
         return verdict

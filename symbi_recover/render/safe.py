@@ -2,7 +2,8 @@
 
 Evidence may hold anything: terminal escapes, carriage returns, bidirectional overrides, line separators, invisible
 characters. All of them become visible escapes; backslashes are doubled, so that what is seen is unambiguous. Paths
-that are not UTF-8 show their odd bytes. JSON output does not pass here: it keeps the runtime's own form.
+that are not UTF-8 show their odd bytes. JSON for a program does not pass here: it keeps the runtime's own form. On a
+terminal the same characters are spelled as JSON escapes, which change no value.
 """
 
 import re
@@ -19,6 +20,19 @@ def safe(text: object, limit: int | None = None) -> str:
     """`text` on one line, with nothing in it that a terminal acts on; cut after `limit` characters."""
     shown = _UNSAFE.sub(_visible, str(text))
     return shown if limit is None or len(shown) <= limit else shown[: max(0, limit - 1)] + "…"
+
+
+def safe_json(document: bytes) -> bytes:
+    """A JSON document of the same value, with nothing in it that a terminal acts on but its own line ends."""
+    return _UNSAFE.sub(_spelled, document.decode()).encode()
+
+
+def _spelled(match: re.Match[str]) -> str:
+    character = match.group()
+    if character in "\\\n":
+        return character
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
 def _visible(match: re.Match[str]) -> str:

@@ -1,5 +1,6 @@
 """Nothing recorded reaches a terminal as it is (render/safe.py; F-058, F-060, F-061)."""
 
+import json
 import sys
 import unicodedata
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symbi_recover.render.safe import safe
+from symbi_recover.render.safe import safe, safe_json
 from tests.property.strategies import fast
 
 ACTS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -62,3 +63,16 @@ def test_a_limit_is_kept_and_told(text, limit) -> None:
 )
 def test_examples(text, shown) -> None:
     assert safe(text) == shown
+
+
+@fast
+@given(st.recursive(st.text(max_size=20), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_json_for_a_terminal_has_the_same_value_and_nothing_that_acts(value) -> None:
+    document = json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    try:
+        document.decode()
+    except UnicodeDecodeError:
+        return  # no command prints a lone surrogate
+    shown = safe_json(document)
+    assert json.loads(shown) == value
+    assert not any(unicodedata.category(one) in ACTS - {"Cs"} for one in shown.decode().replace("\n", ""))

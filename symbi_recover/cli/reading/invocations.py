@@ -241,7 +241,7 @@ class _JsonWriter(_Writer):
         listed = InvocationList(
             root=self.root, verdict=int(verdict), projects=tuple(self.listed), not_checked=tuple(unread)
         )
-        self.environment.output.document(documents.list_document(listed))
+        self.environment.put_json(documents.list_document(listed))
 
 
 class _StreamWriter(_Writer):
@@ -263,18 +263,18 @@ class _StreamWriter(_Writer):
 
 class _JsonLinesWriter(_StreamWriter):
     def batch(self) -> None:
-        self.environment.output.document(
+        self.environment.put_json(
             b"".join(documents.list_line({"kind": "invocation", "invocation": row}) for row in self.rows)
         )
 
     def write(self, listed: ListedProject) -> None:
         super().write(listed)
-        self.environment.output.document(documents.list_line({"kind": "project", "project": listed}))
+        self.environment.put_json(documents.list_line({"kind": "project", "project": listed}))
 
     def end(self, verdict: Exit, unread: list[NotChecked]) -> None:
         for one in unread:
-            self.environment.output.document(documents.list_line({"kind": "not_checked", "not_checked": one}))
-        self.environment.output.document(documents.list_line({"kind": "end", "verdict": int(verdict)}))
+            self.environment.put_json(documents.list_line({"kind": "not_checked", "not_checked": one}))
+        self.environment.put_json(documents.list_line({"kind": "end", "verdict": int(verdict)}))
 
 
 class _CsvWriter(_StreamWriter):

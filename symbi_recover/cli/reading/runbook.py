@@ -55,4 +55,4 @@ def list_command(environment: Environment, chosen_format: str | None) -> Exit:
 @pass_environment
 def show_command(environment: Environment, name: str) -> Exit:
     """Run `runbook show`."""
-    return environment.deliver(Exit.OK, library.runbook_text(name).encode())
+    return environment.deliver(Exit.OK, library.runbook_text(name).splitlines())
