@@ -1,7 +1,6 @@
-"""Evidence about one tombstone, what follows from it, and what retiring or reconciling did (leases.md section 18).
+"""Evidence about one tombstone, what follows from it, and what witnessing or retiring did (leases.md section 18).
 
 `Evidence` is all that the decision table looks at; `Decision` is its answer with every code, not the first alone.
-`ReconcileReport` and its items are behind `lease reconcile`, `FenceView` behind `lease fences`. No I/O, no clock.
 """
 
 from typing import Any, Literal
@@ -9,7 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from symbi_recover.core.findings import Finding, NotChecked
-from symbi_recover.core.leases import ContainerView, Document, EndpointView, EngineView, Helper
+from symbi_recover.core.leases import Document, EndpointView, Helper
 from symbi_recover.core.shapes import Strict
 from symbi_recover.core.witness import (
     DirectoryIdentity,
@@ -21,10 +20,6 @@ from symbi_recover.core.witness import (
     WitnessFacts,
 )
 
-FENCE_LABEL = "symbi-recover.fence"
-"""Carries the lease, on the fence's container and image."""
-NONCE_LABEL = "symbi-recover.nonce"
-FENCE_REPOSITORY = "symbi-recover-fence"
 MARGIN_NS = 3_600_000_000_000
 """By how much a start must be later than the last write, where only the clock tells."""
 
@@ -259,95 +254,6 @@ class WitnessReport(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
 
 
-Action = Literal["remove_container", "retire_record", "leave"]
-ItemOutcome = Literal["planned", "done", "left", "failed"]
-
-
-class ReconcileItem(Struct, frozen=True, kw_only=True):
-    """One record in a plan, and what became of it."""
-
-    lease: str
-    phase: str
-    record_sha256: str
-    action: Action
-    code: str
-    """Why: what the daemon showed, or why the record is left."""
-    container_id: str | None
-    containers: tuple[ContainerView, ...]
-    endpoint: EndpointView | None
-    engine: EngineView | None
-    outcome: ItemOutcome = "planned"
-    findings: tuple[Finding, ...] = ()
-
-
-class ReconcileReport(Struct, frozen=True, kw_only=True):
-    """`lease reconcile`: the plan, or what was done."""
-
-    state_dir: str
-    helper: Helper
-    store_blocked: bool | None
-    executed: bool
-    plan_hash: str
-    items: tuple[ReconcileItem, ...]
-    findings: tuple[Finding, ...]
-    not_checked: tuple[NotChecked, ...]
-
-
-class ReconcileAct(Strict, frozen=True, kw_only=True):
-    """One act of a confirmed plan."""
-
-    lease: str
-    record_sha256: str
-    action: Literal["remove_container", "retire_record"]
-    container_id: str | None
-    engine: str
-    """Id and data root of the daemon that was asked; only there is a later absence the end of this act."""
-
-
-class ReconcileNote(Strict, frozen=True, kw_only=True):
-    """Written before the first act, so that a repeat of the same command can end what an interrupted run began."""
-
-    format: Literal["symbi-recover/reconciliation.v1"] = "symbi-recover/reconciliation.v1"
-    state_dir: str
-    acts: tuple[ReconcileAct, ...]
-
-
-class FenceNote(Strict, frozen=True, kw_only=True):
-    """Written before a fence is made: what makes a fence our own."""
-
-    format: Literal["symbi-recover/fence.v1"] = "symbi-recover/fence.v1"
-    nonce: str
-    lease: str
-    endpoint: str
-    at_ns: int
-
-
-class FenceView(Struct, frozen=True, kw_only=True):
-    """One fence, or what is left of it."""
-
-    kind: Literal["container", "image", "note"]
-    id: str
-    name: str
-    lease: str
-    nonce: str
-    endpoint: str
-    state: str
-    ours: bool
-    """Its nonce is one that this operator's folder knows."""
-    code: str
-    outcome: ItemOutcome = "planned"
-
-
-class FenceReport(Struct, frozen=True, kw_only=True):
-    """`lease fences`."""
-
-    endpoints: tuple[str, ...]
-    executed: bool
-    plan_hash: str
-    fences: tuple[FenceView, ...]
-    findings: tuple[Finding, ...]
-
-
 NOT_ESTABLISHED = (
     "whether the run, its budget or any effect is settled; the signed journal alone tells",
     "whether anything ever ran for this lease: the record does not say",
@@ -356,14 +262,6 @@ NOT_ESTABLISHED = (
     "whether a helper in another mount namespace meant another socket by the same path",
 )
 """What no row of the table shows."""
-
-
-class ReconcileDocument(Document, frozen=True, kw_only=True):
-    """The document of `lease reconcile`."""
-
-    schema: str = "symbi-recover/lease-reconcile.v1"
-    report: ReconcileReport
-    ledger: str | None = None
 
 
 class WitnessDocument(Document, frozen=True, kw_only=True):
@@ -382,21 +280,11 @@ class RetireDocument(Document, frozen=True, kw_only=True):
     ledger: str | None = None
 
 
-class FenceDocument(Document, frozen=True, kw_only=True):
-    """The document of `lease fences`."""
-
-    schema: str = "symbi-recover/lease-fences.v1"
-    report: FenceReport
-    ledger: str | None = None
-
-
 SCHEMAS: dict[str, type[Any]] = {
     "lease-witness": Witness,
     "lease-retirement-intent": RetirementIntent,
     "lease-retirement-receipt": RetirementReceipt,
-    "lease-reconcile": ReconcileDocument,
     "lease-witness-report": WitnessDocument,
     "lease-retire": RetireDocument,
-    "lease-fences": FenceDocument,
 }
 """Structures with a JSON Schema: the first three are files of the operator's own, the others our output."""

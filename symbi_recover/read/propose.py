@@ -15,7 +15,7 @@ from symbi_recover.core.codes import finding
 from symbi_recover.core.findings import Finding, NotChecked, Severity
 from symbi_recover.core.lease_records import ContainerState, Created
 from symbi_recover.core.leases import LeaseCheck, LeaseView, StoreReport
-from symbi_recover.core.retirement import Action, ReconcileAct, ReconcileItem, ReconcileReport
+from symbi_recover.core.reconciliation import Action, ReconcileAct, ReconcileItem, ReconcileReport
 from symbi_recover.read.verify.lease_check import Checker
 from symbi_recover.wire import canonical
 

@@ -1,15 +1,9 @@
 """The lease commands that act, for people: plan or summary first, then reasons, last the next command to type."""
 
 from symbi_recover.core.exits import Exit
-from symbi_recover.core.retirement import (
-    FenceReport,
-    ReconcileItem,
-    ReconcileReport,
-    RetireReport,
-    Row,
-    Seen,
-    WitnessReport,
-)
+from symbi_recover.core.fences import FenceReport
+from symbi_recover.core.reconciliation import ReconcileItem, ReconcileReport
+from symbi_recover.core.retirement import RetireReport, Row, Seen, WitnessReport
 from symbi_recover.core.witness import Scan
 from symbi_recover.core.words import counted
 from symbi_recover.render.colour import Painter

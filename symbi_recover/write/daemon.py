@@ -17,7 +17,7 @@ from docker import APIClient
 from docker.errors import APIError
 from msgspec import Struct
 
-from symbi_recover.core.retirement import FENCE_LABEL, FENCE_REPOSITORY, NONCE_LABEL
+from symbi_recover.core.fences import FENCE_LABEL, FENCE_REPOSITORY, NONCE_LABEL
 from symbi_recover.core.scalars import HEX_64
 from symbi_recover.read.daemon.events import RememberingEngine
 from symbi_recover.read.daemon.questions import DaemonError, Listed

@@ -15,9 +15,10 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from symbi_recover.core.fences import FENCE_LABEL, NONCE_LABEL, FenceNote
 from symbi_recover.core.findings import Finding
 from symbi_recover.core.lease_records import LABEL, NAME_PREFIX
-from symbi_recover.core.retirement import FENCE_LABEL, NONCE_LABEL, Fence, FenceNote
+from symbi_recover.core.retirement import Fence
 from symbi_recover.read.daemon.questions import DaemonError
 from symbi_recover.read.evidence.opener import OpenedFile
 from symbi_recover.read.retirement.notes import FENCES, SUFFIX

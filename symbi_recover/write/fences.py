@@ -1,7 +1,8 @@
 """`lease fences`: finds left-over fences by their label, and removes those whose nonce our own notes know.
 
 Containers, images and notes are looked for at every endpoint that a note or a record of the store names. What carries
-our label with an unknown nonce is shown and left: a label is no proof. A fence of a run that is at work is left too.
+our label with an unknown nonce is shown and left: a label is no proof. A fence of a run that is at work is left too. What
+was agreed to is noted before the first removal, so that the same command ends what an interrupted one began.
 """
 
 from collections.abc import Iterator
@@ -10,18 +11,26 @@ from msgspec.structs import replace
 
 from symbi_recover.core.codes import finding
 from symbi_recover.core.errors import RecoverError, StaleError
+from symbi_recover.core.fences import (
+    FENCE_LABEL,
+    NONCE_LABEL,
+    FenceClearing,
+    FenceNote,
+    FenceReport,
+    FenceView,
+)
 from symbi_recover.core.findings import Finding
 from symbi_recover.core.lease_records import NAME_PREFIX
-from symbi_recover.core.retirement import FENCE_LABEL, NONCE_LABEL, FenceNote, FenceReport, FenceView
 from symbi_recover.read.daemon.questions import DaemonError
 from symbi_recover.read.retirement.engine import why_not_asked
 from symbi_recover.read.retirement.host import RealHost
-from symbi_recover.read.retirement.notes import FENCES, decoded, read_own
+from symbi_recover.read.retirement.notes import CLEARINGS, FENCES, SUFFIX, decoded, read_own
 from symbi_recover.wire import canonical
+from symbi_recover.wire.retirement import encode
 from symbi_recover.write.daemon import EngineHand
 from symbi_recover.write.fence import Hands, is_of, lock_note, note_name, remove_fence
 from symbi_recover.write.ledger import Recorder
-from symbi_recover.write.notes import remove_own
+from symbi_recover.write.notes import remove_own, write_own
 
 COMMAND = "lease fences"
 _SETTLED_NS = 3_600_000_000_000
@@ -164,21 +173,16 @@ def clear(
         StaleError: `plan_changed`.
     """
     plan = survey(home, endpoints, hands, now_ns)
-    acts = [one for one in plan.fences if one.outcome == "planned"]
-    if not acts:
+    agreed, remarks = _consented(plan, home, confirm)
+    if agreed is None:
         return replace(plan, executed=True)
-    if plan.plan_hash != confirm:
-        raise StaleError(
-            "plan_changed",
-            "the fences are not those that were reviewed",
-            hint=f"the hash is {plan.plan_hash} now",
-        )
-    recorder.begin(COMMAND, {"home": home, "confirm": confirm}, confirm)
-    notes, _ = _notes(home)
+    todo = any(one.outcome == "planned" and one.nonce in agreed.nonces for one in plan.fences)
+    recorder.begin(COMMAND, {"home": home, "confirm": confirm}, confirm, anew=todo)
     outcomes: dict[str, tuple[str, str]] = {}
-    for note in notes:
-        if any(one.nonce == note.nonce for one in acts):
-            outcomes[note.nonce] = _clear_one(home, note, hands, certain=_is_settled(note, now_ns))
+    for note in _notes(home)[0]:
+        if note.nonce in agreed.nonces:
+            certain = note.nonce in agreed.seen or _is_settled(note, now_ns)
+            outcomes[note.nonce] = _clear_one(home, note, hands, certain=certain)
     views = tuple(_after(one, outcomes) for one in plan.fences)
     failed = any(one.outcome == "failed" for one in views)
     recorder.finish("failed" if failed else "done")
@@ -187,7 +191,41 @@ def clear(
         for outcome, why in outcomes.values()
         if outcome != "done"
     ]
-    return replace(plan, executed=True, fences=views, findings=(*plan.findings, *reasons))
+    return replace(plan, executed=True, fences=views, findings=(*plan.findings, *reasons, *remarks))
+
+
+def _consented(
+    plan: FenceReport, home: str, confirm: str
+) -> tuple[FenceClearing | None, tuple[Finding, ...]]:
+    """What the operator agreed to, noted durably, or what an interrupted run noted; None if there is nothing to do.
+
+    Raises:
+        StaleError: `plan_changed`.
+    """
+    planned = [one for one in plan.fences if one.outcome == "planned"]
+    earlier = _earlier(home, confirm)
+    if earlier is not None:
+        return earlier, ()
+    if not planned:
+        return None, ()
+    if plan.plan_hash != confirm:
+        raise StaleError(
+            "plan_changed",
+            "the fences are not those that were reviewed",
+            hint=f"the hash is {plan.plan_hash} now",
+        )
+    nonces = dict.fromkeys(one.nonce for one in planned)
+    seen = dict.fromkeys(one.nonce for one in planned if one.kind == "container")
+    made = FenceClearing(nonces=tuple(nonces), seen=tuple(seen))
+    return made, write_own(home, CLEARINGS, confirm + SUFFIX, encode(made)).remarks
+
+
+def _earlier(home: str, confirm: str) -> FenceClearing | None:
+    for own in read_own(home, CLEARINGS, prefix=confirm + SUFFIX):
+        noted = decoded(own, FenceClearing)
+        if not isinstance(noted, str):
+            return noted
+    return None
 
 
 def _left_code(why: str) -> str:

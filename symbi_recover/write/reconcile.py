@@ -17,11 +17,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from symbi_recover.core.codes import finding
+from symbi_recover.core.codes.daemon import UNANSWERED
 from symbi_recover.core.errors import RecoverError, RefusedError, StaleError, UnexaminedError
 from symbi_recover.core.findings import Finding
 from symbi_recover.core.lease_records import LABEL
 from symbi_recover.core.leases import LeaseView, StoreReport
-from symbi_recover.core.retirement import ReconcileAct, ReconcileItem, ReconcileNote, ReconcileReport
+from symbi_recover.core.reconciliation import ReconcileAct, ReconcileItem, ReconcileNote, ReconcileReport
 from symbi_recover.read.propose import ABSENCE_DOUBTS, acts_hash, propose_reconciliation
 from symbi_recover.read.retirement.examine import identity_of
 from symbi_recover.read.retirement.notes import RECONCILIATIONS, SUFFIX, decoded, read_own
@@ -122,6 +123,11 @@ def _consented(plan: ReconcileReport, request: Request) -> _Noted:
     earlier = _earlier(plan.state_dir, request)
     if earlier is not None:
         return earlier, ()
+    silent = next((item for item in plan.items if item.code in UNANSWERED), None)
+    if silent is not None:
+        said = next((one.message for one in silent.findings if one.code == silent.code), "")
+        message = f"what was agreed to cannot be compared, and nothing was done: {said}"
+        raise UnexaminedError(silent.code, message, path=f"{plan.state_dir}/{silent.lease}.json")
     raise StaleError(
         "plan_changed",
         "no plan or record in it has this hash now",

@@ -4,13 +4,14 @@ import json
 
 import pytest
 
-from symbi_recover.core.retirement import SCHEMAS
+from symbi_recover.core import fences, reconciliation, retirement
 from tests.crash.scenarios.lease import GONE
 from tests.support.cli import run
 from tests.support.daemon_behaviours import failure
 from tests.support.writer import lease as writer
 from tests.write.lease_rig import OWNED, Reconcile, Retire, rig
 
+SCHEMAS = {**fences.SCHEMAS, **reconciliation.SCHEMAS, **retirement.SCHEMAS}
 COMMANDS = ("reconcile", "witness", "retire", "fences")
 
 

@@ -5,7 +5,8 @@ import os
 import pytest
 from msgspec.structs import replace
 
-from symbi_recover.core.retirement import FenceNote, RetirementReceipt
+from symbi_recover.core.fences import FenceNote
+from symbi_recover.core.retirement import RetirementReceipt
 from symbi_recover.core.witness import (
     DirectoryIdentity,
     EngineIdentity,

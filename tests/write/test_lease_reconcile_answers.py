@@ -78,13 +78,14 @@ def record_hash(world: Rig) -> str:
 def test_a_question_without_a_good_answer_ends_before_anything_is_removed(
     world: Rig, path: str, fault: str
 ) -> None:
-    """F-123: the plan cannot be made again, so the consent is to nothing that is known."""
+    """F-123: the plan cannot be made again, so the consent is to nothing that is known; the daemon's failure is named."""
     make, code = FAULTS[fault]
     world.double.on("GET", path, make())
     before = records(world)
     ran = world.cli("reconcile", OWNED, "--confirm", record_hash(world), *QUICK)
-    assert ran.rc == 4, ran
-    assert b"plan_changed" in ran.err
+    assert ran.rc == 3, ran
+    assert json.loads(ran.out)["code"] == code
+    assert b"cannot be compared" in ran.err
     assert records(world) == before
     world.double.assert_only_gets()
     plan = items(world.document("reconcile", OWNED, *QUICK, code=3))[OWNED]

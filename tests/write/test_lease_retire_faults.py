@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from symbi_recover.core.errors import RefusedError, UnexaminedError
-from symbi_recover.core.retirement import FenceNote
+from symbi_recover.core.fences import FenceNote
 from symbi_recover.wire.retirement import encode
 from symbi_recover.write import supervisor
 from symbi_recover.write.receipts import Receipts
@@ -322,6 +322,23 @@ def test_a_store_that_cannot_be_written_to_is_refused_before_anything_is_made(wo
     ran = world.document("retire", OWNED, "--confirm", world.made.confirm, code=1)
     assert ran["code"] == "write_failed"
     world.double.assert_only_gets()
+
+
+def test_fences_that_an_interrupted_run_began_to_clear_are_cleared_by_the_same_command(world, monkeypatch):
+    world.double.on("DELETE", "*", failure(500, "device busy"))
+    world.retire(4)
+    world.double._rules.clear()
+    plan = world.document("fences", code=2)["report"]["plan_hash"]
+    again = ("fences", "--confirm", plan)
+    world.double.on("DELETE", "/images/*", failure(500, "device busy"))
+    assert world.document(*again, code=1)["report"]["fences"][0]["outcome"] == "failed"
+    world.double._rules.clear()
+    assert NAME not in world.left()["containers"]
+    world.document(*again, code=0)
+    assert (world.left()["images"], world.left()["notes"]) == ([], [])
+    assert [one.outcome for one in world.acts() if one.command == "lease fences"] == ["failed", "done"]
+    assert world.document(*again, code=0)["report"]["fences"] == []
+    assert len([one for one in world.acts() if one.command == "lease fences"]) == 2
 
 
 def test_a_note_without_a_fence_is_left_until_its_creation_is_out_of_the_question(world, monkeypatch):

@@ -16,15 +16,10 @@ from symbi_recover.cli.reading.lease import Question, deliver, need_canonical, s
 from symbi_recover.core.codes.daemon import UNANSWERED
 from symbi_recover.core.errors import MisuseError, UnexaminedError
 from symbi_recover.core.exits import Exit, worst
+from symbi_recover.core.fences import FenceDocument, FenceReport
 from symbi_recover.core.findings import Severity
 from symbi_recover.core.leases import StoreReport
-from symbi_recover.core.retirement import (
-    FenceDocument,
-    FenceReport,
-    ReconcileDocument,
-    ReconcileItem,
-    ReconcileReport,
-)
+from symbi_recover.core.reconciliation import ReconcileDocument, ReconcileItem, ReconcileReport
 from symbi_recover.core.scalars import HEX_64
 from symbi_recover.read.daemon.endpoint import account_home, read_configuration, resolve
 from symbi_recover.read.verify.lease_judge import one_lease

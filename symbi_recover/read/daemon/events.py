@@ -9,7 +9,7 @@ import time
 
 from msgspec import field
 
-from symbi_recover.core.retirement import FENCE_LABEL
+from symbi_recover.core.fences import FENCE_LABEL
 from symbi_recover.core.shapes import Lenient
 from symbi_recover.read.daemon.engine import DockerEngine
 from symbi_recover.read.daemon.questions import DaemonError, Remembered

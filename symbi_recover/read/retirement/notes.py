@@ -16,6 +16,7 @@ from symbi_recover.wire.retirement import LIMIT, FormError, decode, digest
 
 T = TypeVar("T")
 WITNESSES, FENCES, RECONCILIATIONS, RETIREMENTS = "witnesses", "fences", "reconciliations", "retirements"
+CLEARINGS = "clearings"
 SUFFIX = ".json"
 _MOST_FILES = 10_000
 

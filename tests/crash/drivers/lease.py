@@ -4,10 +4,8 @@ A recording and its repetitions must see the same calls, so the scan sees this p
 and listener are those of whoever listens, instead of being looked for.
 """
 
-import json
 import os
 import sys
-from contextlib import suppress
 
 from symbi_recover.cli import app
 from symbi_recover.cli.writing import lease_retire
@@ -17,12 +15,9 @@ from symbi_recover.read.retirement import engine
 from symbi_recover.read.retirement.host import RealHost
 from symbi_recover.read.verify import container_processes, lease_check
 from symbi_recover.write import fences
-from tests.support.cli import run
 
 BOOT = "5a3d1c7e-9b24-4f60-8e1d-6c0b2a4f7d93"
 BORN_NS = 1
-PLANNED = "PLANNED"
-"""As consent: the hash of the fences that are there now, as an operator who looks before each run gives it."""
 
 
 class StillHost(RealHost):
@@ -68,14 +63,6 @@ def found(path, owner_pid, *_, **__):
     )
 
 
-def planned(words: list[str]) -> str:
-    """The hash of the plan that the command prints without consent; another one if looking was disturbed."""
-    look = run(*words[: words.index("--confirm")], env=os.environ)
-    with suppress(ValueError, KeyError):
-        return str(json.loads(look.out)["report"]["plan_hash"])
-    return "0" * 64
-
-
 if __name__ == "__main__":
     lease_retire.the_host = StillHost
     engine.find_engine = found
@@ -83,7 +70,4 @@ if __name__ == "__main__":
     lease_check.RealHost = StillHost
     fences.RealHost = StillHost
     container_processes.list_pids = lambda _: (os.getpid(),)
-    words = sys.argv[1:]
-    if PLANNED in words:
-        words[words.index(PLANNED)] = planned(words)
-    sys.exit(app.main(words))
+    sys.exit(app.main(sys.argv[1:]))

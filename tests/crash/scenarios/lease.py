@@ -16,9 +16,9 @@ from pathlib import Path
 
 import msgspec
 
+from symbi_recover.core.fences import FENCE_LABEL, NONCE_LABEL, FenceNote
 from symbi_recover.core.ledger import LEDGER_NAME
 from symbi_recover.core.report import KeyUsed
-from symbi_recover.core.retirement import FENCE_LABEL, NONCE_LABEL, FenceNote
 from symbi_recover.core.witness import DirectoryIdentity, EngineIdentity, RecordIdentity, Witness
 from symbi_recover.read import ledger
 from symbi_recover.read.retirement.notes import (
@@ -32,9 +32,10 @@ from symbi_recover.read.retirement.notes import (
 )
 from symbi_recover.read.verify.lease_judge import judge
 from symbi_recover.read.verify.lease_store import read_store
+from symbi_recover.wire import canonical
 from symbi_recover.wire.retirement import encode
 from symbi_recover.write.fence import note_name
-from tests.crash.drivers.lease import BORN_NS, PLANNED
+from tests.crash.drivers.lease import BORN_NS
 from tests.crash.harness import Outcome, Scenario, Workspace, file_hashes
 from tests.support.daemon_double import DaemonDouble
 from tests.support.daemon_world import World as Played
@@ -303,10 +304,7 @@ class Witnessed(LeaseScenario):
 
 
 class Fences(LeaseScenario):
-    """`lease fences` where an interrupted retirement left container, image and note.
-
-    The consent is to what is there, so each run is given the hash of a plan of its own.
-    """
+    """`lease fences` where an interrupted retirement left container, image and note; one consent for all runs."""
 
     name = "lease-fences"
     success = 2
@@ -316,8 +314,13 @@ class Fences(LeaseScenario):
     def furnish(self, made: Made, played: Played, root: Path) -> None:
         note = FenceNote(nonce="0" * 32, lease=OWNED, endpoint=made.double.socket_path, at_ns=1)
         labels = {FENCE_LABEL: OWNED, NONCE_LABEL: note.nonce}
-        played.add(f"symbi-{OWNED}", labels)
-        played.add_image("symbi-recover-fence:0", labels)
+        container = played.add(f"symbi-{OWNED}", labels)
+        image = played.add_image("symbi-recover-fence:0", labels)
+        acts = [
+            [*one, OWNED, note.nonce, note.endpoint]
+            for one in (("container", container.id), ("image", image.id))
+        ]
+        made.confirm = canonical.digest(["lease-fences-v1", acts]).removeprefix("sha256:")
         played.add_image("neighbour:1", {FENCE_LABEL: OWNED, NONCE_LABEL: "1" * 32})
         (made.home / FENCES).mkdir(mode=0o700)
         path = made.home / FENCES / note_name(note)
@@ -326,8 +329,8 @@ class Fences(LeaseScenario):
 
     def command(self, workspace: Workspace) -> Sequence[str]:
         program = [sys.executable, "-m", "tests.crash.drivers.lease", "lease", "fences"]
-        store = str(made_of(workspace).store)
-        return [*program, "--state-dir", store, "--format", "json", "--confirm", PLANNED]
+        made = made_of(workspace)
+        return [*program, "--state-dir", str(made.store), "--format", "json", "--confirm", made.confirm]
 
     def left(self, made: Made) -> tuple[list[str], list[str], list[str]]:
         """Containers, images and notes."""
@@ -336,7 +339,7 @@ class Fences(LeaseScenario):
 
     def final_state(self, workspace: Workspace) -> object:
         made = made_of(workspace)
-        return self.records(made), self.left(made)
+        return self.records(made), self.left(made), self.ledger(made)
 
     def evidence(self, workspace: Workspace) -> Mapping[str, str]:
         made = made_of(workspace)
