@@ -6,7 +6,7 @@ from collections import Counter
 
 from symbi_recover.core.claims import ClaimState, ListedInvocation, StoreSummary
 from symbi_recover.core.findings import Finding
-from symbi_recover.core.words import counted
+from symbi_recover.core.words import counted, span
 from symbi_recover.render.colour import Painter
 from symbi_recover.render.safe import safe
 
@@ -83,7 +83,7 @@ def _cells(row: ListedInvocation) -> tuple[str, ...]:
         row.state.value,
         safe(row.scope if row.scope is not None else "?", 40),
         str(row.id) if row.id is not None else f"file {row.file[:16]}…",
-        "" if row.age_seconds is None else age(row.age_seconds),
+        "" if row.age_seconds is None else span(row.age_seconds),
         "" if row.unknown_effects is None else str(row.unknown_effects),
         _publications(row),
         " ".join(row.receipts),
@@ -101,14 +101,6 @@ def _publications(row: ListedInvocation) -> str:
 
 def _codes(findings: tuple[Finding, ...]) -> list[str]:
     return sorted({finding.code for finding in findings})
-
-
-def age(seconds: int) -> str:
-    """A span of time in its largest unit."""
-    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= length:
-            return f"{seconds // length} {unit}"
-    return f"{seconds} s"
 
 
 def summary(store: StoreSummary, paint: Painter) -> str:

@@ -18,7 +18,7 @@ from symbi_recover.core.leases import (
     StoreReport,
     Verdict,
 )
-from symbi_recover.core.words import counted, noun_for
+from symbi_recover.core.words import counted, noun_for, span
 from symbi_recover.render.colour import Painter
 from symbi_recover.render.findings import findings, next_step, not_checked
 from symbi_recover.render.safe import safe
@@ -300,12 +300,7 @@ def _yes(value: bool | None) -> str:
 
 
 def _age(seconds: int | None) -> str:
-    if seconds is None:
-        return "in the future"
-    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds // length} {unit}"
-    return f"{seconds} s"
+    return "in the future" if seconds is None else span(seconds)
 
 
 def _bytes(count: int) -> str:

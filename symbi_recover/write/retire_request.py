@@ -50,10 +50,12 @@ def record_of(request: Request, snapshot: StoreSnapshot, report: StoreReport) ->
     """The good record that is meant, and its directory.
 
     Raises:
-        UnexaminedError: `lease_unknown`.
+        UnexaminedError: `lease_unknown`, `dir_missing`.
     """
+    if snapshot.folder is None:
+        raise UnexaminedError("dir_missing", "there is no state directory", path=report.state_dir)
     view = report.lease(request.lease)
-    if view is None or snapshot.folder is None:
+    if view is None:
         message = f"no good record of lease {request.lease}"
         raise UnexaminedError("lease_unknown", message, path=report.state_dir)
     return view, snapshot.folder

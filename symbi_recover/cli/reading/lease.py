@@ -278,6 +278,17 @@ def need_canonical(lease: str) -> None:
         )
 
 
+def need_leases(chosen: tuple[str, ...], report: StoreReport) -> None:
+    """Refuse leases that the store does not name.
+
+    Raises:
+        UnexaminedError: `lease_missing`.
+    """
+    for lease in chosen:
+        if one_lease(report, lease) is None:
+            raise no_lease(lease, report)
+
+
 def no_lease(lease: str, report: StoreReport) -> UnexaminedError:
     """The error for a lease that the store does not name."""
     return UnexaminedError("lease_missing", f"no record of lease {lease}", path=report.state_dir)

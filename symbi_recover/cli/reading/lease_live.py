@@ -16,7 +16,7 @@ from symbi_recover.cli.reading.lease import (
     deliver,
     exit_of,
     need_canonical,
-    no_lease,
+    need_leases,
     store_options,
 )
 from symbi_recover.core.errors import MisuseError
@@ -26,7 +26,6 @@ from symbi_recover.core.scalars import HEX_64
 from symbi_recover.read.daemon import helper
 from symbi_recover.read.daemon.endpoint import account_home
 from symbi_recover.read.verify.lease_capacity import examine_capacity
-from symbi_recover.read.verify.lease_judge import one_lease
 from symbi_recover.read.verify.lease_store import resolve
 from symbi_recover.render import leases
 
@@ -65,9 +64,7 @@ def check_command(
     for lease in chosen:
         need_canonical(lease)
     whole = Question(environment, state_dir, helper_uid).look()
-    for lease in chosen:
-        if one_lease(whole, lease) is None:
-            raise no_lease(lease, whole)
+    need_leases(chosen, whole)
     checker = Checker(lambda path: DockerEngine(path, seconds=timeout), home=account_home(whole.helper_uid))
     try:
         report = check_store(whole, checker, chosen)

@@ -12,17 +12,22 @@ from symbi_recover.cli.options import (
     pass_environment,
     timeout_option,
 )
-from symbi_recover.cli.reading.lease import Question, deliver, need_canonical, store_options, store_words
+from symbi_recover.cli.reading.lease import (
+    Question,
+    deliver,
+    need_canonical,
+    need_leases,
+    store_options,
+    store_words,
+)
 from symbi_recover.core.codes.daemon import UNANSWERED
-from symbi_recover.core.errors import MisuseError, UnexaminedError
+from symbi_recover.core.errors import MisuseError
 from symbi_recover.core.exits import Exit, worst
 from symbi_recover.core.fences import FenceDocument, FenceReport
 from symbi_recover.core.findings import Severity
-from symbi_recover.core.leases import StoreReport
 from symbi_recover.core.reconciliation import ReconcileDocument, ReconcileItem, ReconcileReport
 from symbi_recover.core.scalars import HEX_64
 from symbi_recover.read.daemon.endpoint import account_home, read_configuration, resolve
-from symbi_recover.read.verify.lease_judge import one_lease
 from symbi_recover.render import lease_acts
 
 _NO_STORE = frozenset({"dir_missing", "dir_unsafe"})
@@ -123,17 +128,6 @@ def need_digest(text: str | None) -> None:
     """
     if text is not None and not HEX_64.fullmatch(text):
         raise MisuseError("usage", "--confirm takes the 64 hexadecimal digits that the plan prints")
-
-
-def need_leases(chosen: tuple[str, ...], report: StoreReport) -> None:
-    """Refuse leases that the store does not know.
-
-    Raises:
-        UnexaminedError: `lease_unknown`.
-    """
-    for lease in chosen:
-        if one_lease(report, lease) is None:
-            raise UnexaminedError("lease_unknown", f"no record of lease {lease}", path=report.state_dir)
 
 
 def _reconcile_exit(report: ReconcileReport) -> Exit:
