@@ -245,6 +245,7 @@ class Run:
             hand.close()
         if fence.state != "unbroken":
             self.details[fence.state] = fence.why or ""
+        self.details |= now.details
         if late:
             self.details["container_renamed"] = f"container {late[0].id} carries the lease's label"
         return replace(
