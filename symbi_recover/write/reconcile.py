@@ -58,6 +58,20 @@ class Request(Struct, frozen=True, kw_only=True):
     recorder: Recorder
 
 
+def plan(report: StoreReport, request: Request) -> ReconcileReport:
+    """Say what would be done; nothing is touched, and `request.confirm` and its recorder play no part.
+
+    Args:
+        report: of the store, judged without its lock.
+        request: what is asked.
+    """
+    checker = request.checker(report.helper_uid)
+    try:
+        return propose_reconciliation(report, checker, request.leases)
+    finally:
+        checker.close()
+
+
 def reconcile(request: Request) -> ReconcileReport:
     """Carry out the plan that was confirmed.
 
@@ -71,20 +85,16 @@ def reconcile(request: Request) -> ReconcileReport:
         if why is not None:
             raise StaleError("state_dir_not_local", why, path=held.path)
         report = judged(held, request.clock(), request.helper_uid)
-        checker = request.checker(report.helper_uid)
-        try:
-            plan = propose_reconciliation(report, checker, request.leases)
-        finally:
-            checker.close()
-        acts, remarks = _consented(plan, request)
-        plan = replace(plan, findings=(*plan.findings, *remarks))
+        proposed = plan(report, request)
+        acts, remarks = _consented(proposed, request)
+        proposed = replace(proposed, findings=(*proposed.findings, *remarks))
         anew = any(report.lease(act.lease) is not None for act in acts)
         if anew:
             need_writable(held)
         subject = {"state_dir": held.path, "confirm": request.confirm}
         request.recorder.begin(COMMAND, subject, request.confirm, anew=anew)
         try:
-            done = _carry_out(plan, report, acts, held, request)
+            done = _carry_out(proposed, report, acts, held, request)
         except RecoverError as error:
             request.recorder.finish("failed", error=error)
             raise

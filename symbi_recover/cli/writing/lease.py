@@ -67,7 +67,9 @@ def reconcile_command(
     """Run `lease reconcile`."""
     # late: the SDK takes longer to load than everything else together
     from symbi_recover.read.verify.lease_check import Checker  # noqa: PLC0415
+    from symbi_recover.write import reconcile  # noqa: PLC0415
     from symbi_recover.write.daemon import EngineHand  # noqa: PLC0415
+    from symbi_recover.write.ledger import recorder  # noqa: PLC0415
 
     form = environment.format(chosen_format)
     for lease in chosen:
@@ -81,37 +83,25 @@ def reconcile_command(
     def checker(uid: int) -> Checker:
         return Checker(hand, home=account_home(uid))
 
-    ledger = None
+    record = recorder(operator_home(), environment.clock, wanted=confirm is not None and not no_ledger)
+    request = reconcile.Request(
+        path=question.directory,
+        confirm=confirm or "",
+        leases=chosen,
+        helper_uid=helper_uid,
+        home=operator_home(),
+        clock=environment.clock,
+        checker=checker,
+        hand=hand,
+        recorder=record,
+    )
     if confirm is None:
-        # late: a plan needs nothing of the writing half
-        from symbi_recover.read.propose import propose_reconciliation  # noqa: PLC0415
-
         whole = question.look()
         need_leases(chosen, whole)
-        asking = checker(whole.helper_uid)
-        try:
-            report = propose_reconciliation(whole, asking, chosen)
-        finally:
-            asking.close()
+        report = reconcile.plan(whole, request)
     else:
-        # late: the same
-        from symbi_recover.write import reconcile  # noqa: PLC0415
-        from symbi_recover.write.ledger import recorder  # noqa: PLC0415
-
-        record = recorder(operator_home(), environment.clock, wanted=not no_ledger)
-        request = reconcile.Request(
-            path=question.directory,
-            confirm=confirm,
-            leases=chosen,
-            helper_uid=helper_uid,
-            home=operator_home(),
-            clock=environment.clock,
-            checker=checker,
-            hand=hand,
-            recorder=record,
-        )
         report = reconcile.reconcile(request)
-        ledger = record.summary
+    ledger = record.summary if confirm is not None else None
     code = _reconcile_exit(report)
     document = ReconcileDocument(ok=code is Exit.OK, exit=int(code), report=report, ledger=ledger)
     step = _reconcile_next(report, code, store_words(report.state_dir, helper_uid), chosen)

@@ -61,16 +61,13 @@ class Examination(Struct, frozen=True, kw_only=True):
 
     view: LeaseView
     report: StoreReport
-    directory: DirectoryIdentity
-    boot_id: str | None
-    endpoint: EndpointView
     sight: EngineSight
     absence: str | None
-    scan: Scan
+    """None if name and label are absent, or nobody was asked."""
     seen: Seen
-    witnesses: tuple[WitnessFacts, ...]
-    times: Times
+    """All of it as a receipt keeps it."""
     details: dict[str, str]
+    """What is known besides each code's own sentence."""
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -79,11 +76,21 @@ class Examination(Struct, frozen=True, kw_only=True):
         return self.seen.record
 
     @property
+    def endpoint(self) -> EndpointView:
+        """Where the recorded client would connect."""
+        return self.seen.endpoint
+
+    @property
+    def boot_id(self) -> str | None:
+        """Which boot; None if it cannot be told."""
+        return self.seen.boot_id
+
+    @property
     def unfenced(self) -> "Fenced":
         """What there is while no fence was made."""
         return Fenced(
-            scans=(self.scan,),
-            fence=Fence(),
+            scans=self.seen.scans,
+            fence=self.seen.fence,
             quiescence=None,
             same_engine=True,
             same_boot=True,
@@ -114,8 +121,8 @@ class Examination(Struct, frozen=True, kw_only=True):
             confirmed=terms.confirmed,
             client=self.seen.client,
             scans=fenced.scans,
-            witnesses=self.witnesses,
-            times=self.times,
+            witnesses=self.seen.witnesses,
+            times=self.seen.times,
             activated=listener is not None and listener.activated,
             quiescence=fenced.quiescence,
             accept_wall_clock=terms.accept_wall_clock,
@@ -192,8 +199,6 @@ def examine(view: LeaseView, report: StoreReport, folder: FileFacts, asker: Aske
         engine=sight.engine,
     )
     witnesses, unusable = _witnesses(view.lease, now, asker.home)
-    times = _times(record, sight, asker.host)
-    details |= _details(client.why, scan, view)
     seen = Seen(
         record=record,
         directory=directory,
@@ -205,7 +210,7 @@ def examine(view: LeaseView, report: StoreReport, folder: FileFacts, asker: Aske
         client=client,
         scans=(scan,),
         witnesses=witnesses,
-        times=times,
+        times=_times(record, sight, asker.host),
         fence=Fence(),
         quiescence=None,
         staging=view.record.staging,
@@ -214,16 +219,10 @@ def examine(view: LeaseView, report: StoreReport, folder: FileFacts, asker: Aske
     return Examination(
         view=view,
         report=report,
-        directory=directory,
-        boot_id=boot_id,
-        endpoint=endpoint,
         sight=sight,
         absence=absence,
-        scan=scan,
         seen=seen,
-        witnesses=witnesses,
-        times=times,
-        details=details,
+        details=details | _details(client.why, scan, view),
         findings=unusable,
     )
 
