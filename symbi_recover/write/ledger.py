@@ -187,19 +187,22 @@ class Recorder:
         if self.ledger is None:
             return
         named = {name: plain(text) for name, text in subject.items()}
+        taken: list[tuple[UUID, bool]] = []
 
         def decide(report: LedgerReport) -> list[tuple[str, Any]]:
             for act in reversed(report.acts):
                 if (act.command, act.subject, act.evidence) == (command, named, evidence):
                     if act.outcome is None or (act.successful and not anew):
-                        self._act, self._complete = act.id, act.successful
+                        taken.append((act.id, act.successful))
                         return []
                     break
-            self._act = uuid4()
-            intent = Intended(act=self._act, command=command, subject=named, evidence=evidence)
-            return [("Intended", intent)]
+            new = uuid4()
+            taken.append((new, False))
+            return [("Intended", Intended(act=new, command=command, subject=named, evidence=evidence))]
 
         self.ledger.append(decide)
+        # Only now: an act whose intent could not be written has no outcome either.
+        self._act, self._complete = taken[-1]
 
     def finish(
         self,

@@ -362,6 +362,27 @@ def test_an_outcome_that_cannot_be_written_is_said(
     assert [a.outcome in ("done", "already_done") for a in judged(home).acts] == [True]
 
 
+def test_an_act_whose_intent_could_not_be_written_has_no_outcome_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = operator_home(tmp_path)
+    act(home)
+    record = recorder(home)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("symbi_recover.write.ledger.write_all", full)
+        with pytest.raises(RefusedError, match="No space"):
+            record.begin("lease retire", {"lease": "x"}, "0" * 64, anew=True)
+    record.finish("failed")
+    assert record.summary == "nothing to record in the ledger"
+    report = judged(home)
+    assert len(report.acts) == 1
+    assert not [found for found in report.findings if found.severity == "refused"]
+
+
 def test_hostile_text_is_recorded_as_text(tmp_path: Path) -> None:
     home = operator_home(tmp_path)
     record = recorder(home)
