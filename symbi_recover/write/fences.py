@@ -179,7 +179,11 @@ def clear(
     todo = any(one.outcome == "planned" and one.nonce in agreed.nonces for one in plan.fences)
     recorder.begin(COMMAND, {"home": home, "confirm": confirm}, confirm, anew=todo)
     outcomes: dict[str, tuple[str, str]] = {}
-    for note in _notes(home)[0]:
+    notes, unusable = _notes(home)
+    if unusable:
+        why = f"its note cannot be read: {unusable[0].message}"
+        outcomes = dict.fromkeys(agreed.nonces, ("failed", why))
+    for note in notes:
         if note.nonce in agreed.nonces:
             certain = note.nonce in agreed.seen or _is_settled(note, now_ns)
             outcomes[note.nonce] = _clear_one(home, note, hands, certain=certain)

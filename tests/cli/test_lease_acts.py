@@ -186,7 +186,7 @@ def test_fences_that_could_not_be_looked_for_are_not_said_to_be_none(owned):
     (folder / "x.json").write_bytes(b"{")
     (folder / "x.json").chmod(0o600)
     owned.double._rules.clear()
-    assert owned.cli("fences").rc == 2
+    assert owned.cli("fences").rc == 3
 
 
 def test_a_witness_is_private_and_a_lease_that_is_no_tombstone_has_none(owned):

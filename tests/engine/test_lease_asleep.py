@@ -70,7 +70,7 @@ def test_the_text_says_how_to_go_on(activated, tmp_path):
 def test_consent_to_a_plan_wakes_no_engine_either(activated, tmp_path):
     store = Store(tmp_path, activated.socket_path)
     lease = store.add()
-    assert store.cli("reconcile", "--confirm", store.digest(lease)).rc == 4
+    assert store.cli("reconcile", "--confirm", store.digest(lease)).rc == 3
     assert waiting(activated) == 0
     assert store.records() == [lease]
 

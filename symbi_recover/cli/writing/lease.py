@@ -31,6 +31,8 @@ from symbi_recover.read.daemon.endpoint import account_home, read_configuration,
 from symbi_recover.render import lease_acts
 
 _NO_STORE = frozenset({"dir_missing", "dir_unsafe"})
+_UNSEEN = frozenset({"dir_missing", "operator_file_unusable"})
+"""What keeps fences from being looked for; a note that cannot be read may name some."""
 CONFIRM = "Consent: repeat the SHA-256 that the plan prints."
 
 
@@ -154,8 +156,8 @@ def _reconcile_next(report: ReconcileReport, code: Exit, store: str, chosen: tup
     cls=WritingCommand,
     help="List the fences that interrupted runs of `lease retire` left at the engines, containers and images, and with "
     "--confirm remove those that the operator's own notes know by their nonce. Everything else is left.",
-    epilog="Exit codes: 0 none, or removed; 2 plan printed, or some were left; 3 a daemon did not answer, or there is no "
-    "store; 4 the fences are not those that were reviewed; 1 failed.",
+    epilog="Exit codes: 0 none, or removed; 2 plan printed, or some were left; 3 a daemon did not answer, there is no "
+    "store, or a note cannot be read; 4 the fences are not those that were reviewed; 1 failed.",
     examples="""
     symbi-recover lease fences
     symbi-recover lease fences --confirm 2f7a…e1
@@ -226,7 +228,7 @@ def _fences_next(report: FenceReport, code: Exit, store: str) -> str:
 
 def _fences_exit(report: FenceReport) -> Exit:
     exits = [
-        Exit.UNEXAMINED if found.code in UNANSWERED | {"dir_missing"} else Exit.ATTENTION
+        Exit.UNEXAMINED if found.code in UNANSWERED | _UNSEEN else Exit.ATTENTION
         for found in report.findings
         if found.severity is not Severity.INFO
     ]
