@@ -1,9 +1,6 @@
 """`invocation file-recover` from the outside: the plan, the runtime's document, and what is said besides."""
 
 import json
-import shutil
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import jsonschema
@@ -13,7 +10,7 @@ import pytest
 from symbi_recover.core.acts import RecoveredPublication
 from symbi_recover.core.plan import Plan
 from tests.support.cli import Ran, run_process
-from tests.support.mounts import in_private_mounts, mount
+from tests.support.mounts import fill, in_private_mounts, mount
 from tests.support.writer.project import put
 from tests.support.writer.publication import Publication
 from tests.write.worlds import assess, command, finish, nothing_changes, operator_home, publishing
@@ -164,18 +161,6 @@ def test_bad_ids_are_refused_before_the_store_is_opened(tmp_path: Path) -> None:
     publication = publishing(tmp_path)
     ran = command("file-recover", publication.invocation, "--publication", "x")
     assert (ran.rc, ran.first_error_line) == (1, PREFIX + "publication ID must be a UUID")
-
-
-def fill(folder: Path) -> Callable[[], None]:
-    """Use up every block and every inode; gives the way to free them again."""
-    folder.mkdir()
-    with suppress(OSError):
-        for number in range(1000):
-            (folder / str(number)).touch()
-    with suppress(OSError), (folder / "0").open("wb", buffering=0) as file:
-        while file.write(b"x" * 512):
-            pass
-    return lambda: shutil.rmtree(folder)
 
 
 @pytest.mark.root

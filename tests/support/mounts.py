@@ -3,8 +3,10 @@
 import ctypes
 import os
 import pickle
+import shutil
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -39,6 +41,18 @@ def mount(kind: str, point: Path, options: str = "", source: str = "none", flags
 def unmount(point: Path) -> None:
     """Take a mount away, also while it is in use."""
     checked(f"taking the mount at {point} away", _LIBC.umount2(os.fsencode(point), _MNT_DETACH))
+
+
+def fill(folder: Path) -> Callable[[], None]:
+    """Use up every block and every inode; gives the way to free them again."""
+    folder.mkdir()
+    with suppress(OSError):
+        for number in range(1000):
+            (folder / str(number)).touch()
+    with suppress(OSError), (folder / "0").open("wb", buffering=0) as file:
+        while file.write(b"x" * 512):
+            pass
+    return lambda: shutil.rmtree(folder)
 
 
 def in_child(act: Callable[[], T]) -> T:

@@ -6,29 +6,16 @@ unchanged, and with room again the same command does its work.
 
 import shutil
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.support.evidence import fingerprint
-from tests.support.mounts import in_private_mounts, mount, unmount
+from tests.support.mounts import fill, in_private_mounts, mount, unmount
 from tests.write.lease_rig import OWNED, Retire, Rig, rig
 
 pytestmark = pytest.mark.root
 FULL = {"no free block": "size=64k,mode=700", "no free inode": "size=1m,nr_inodes=40,mode=700"}
-
-
-def fill(folder: Path) -> Callable[[], None]:
-    """Use up every block and every inode; gives the way to free them again."""
-    folder.mkdir()
-    with suppress(OSError):
-        for number in range(1000):
-            (folder / str(number)).touch()
-    with suppress(OSError), (folder / "0").open("wb", buffering=0) as file:
-        while file.write(b"x" * 512):
-            pass
-    return lambda: shutil.rmtree(folder)
 
 
 def files(folder: Path) -> dict[str, bytes]:
