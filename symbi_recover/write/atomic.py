@@ -1,7 +1,8 @@
 """Durable files that replace nothing: write all, sync the file, give the name, sync the folder.
 
-`make_folders` makes the place, `publish` does it for a whole file, `Temporary` in steps, `rename_no_replace` is the one way to give a name. A name is
-given with RENAME_NOREPLACE alone; where the file system lacks it there is no fallback (field cases F-094, F-096).
+`make_folders` makes the place, `publish` does it for a whole file, `Temporary` in steps, `rename_no_replace` is the one
+way to give a name. A name is given with RENAME_NOREPLACE alone; where the file system lacks it there is no fallback
+(field cases F-094, F-096).
 A failed sync ends the attempt: what the device holds is unknown then, so nothing is synced a second time (F-086).
 A folder that cannot be synced because the file system does not support it is a remark, not a failure (F-087).
 """

@@ -10,6 +10,7 @@ from symbi_recover.core.codes import finding
 from symbi_recover.core.errors import RefusedError, UnexaminedError
 from symbi_recover.core.findings import Finding
 from symbi_recover.read.evidence.opener import FOLDER_FLAGS, examining
+from symbi_recover.wire.retirement import digest
 from symbi_recover.write.atomic import changing, publish, sync_folder
 from symbi_recover.write.keys import open_home
 
@@ -47,6 +48,7 @@ class Written(NamedTuple):
     """A new file of the operator's own."""
 
     path: str
+    sha256: str
     remarks: tuple[Finding, ...]
     """`sync_unconfirmed`, where the file system cannot make names durable."""
 
@@ -61,7 +63,7 @@ def write_own(home: str, kind: str, name: str, data: bytes) -> Written:
     with own_folder(home, kind) as folder, changing(path):
         synced = publish(folder, f"{home}/{kind}", name, data)
     remark = finding("sync_unconfirmed", "the name of the new file", path=path)
-    return Written(path, () if synced else (remark,))
+    return Written(path, digest(data), () if synced else (remark,))
 
 
 def remove_own(home: str, kind: str, name: str) -> None:

@@ -139,12 +139,12 @@ class Receipts:
             RefusedError: it could not be written.
         """
         number = self._last + 1
-        data = self._signed(intent)
-        written = write_own(self.home, RETIREMENTS, f"{self.lease}.{number:06}.intent.json", data)
+        name = f"{self.lease}.{number:06}.intent.json"
+        written = write_own(self.home, RETIREMENTS, name, self._signed(intent))
         self.findings += written.remarks
         self._last = number
         return Earlier(
-            number=number, intent=intent, intent_sha256=digest(data), receipt=None, receipt_path=None
+            number=number, intent=intent, intent_sha256=written.sha256, receipt=None, receipt_path=None
         )
 
     def write_receipt(self, run: Earlier, receipt: RetirementReceipt) -> tuple[str, str]:
@@ -153,11 +153,10 @@ class Receipts:
         Raises:
             RefusedError: it could not be written.
         """
-        data = self._signed(receipt)
         name = f"{self.lease}.{run.number:06}.receipt.json"
-        written = write_own(self.home, RETIREMENTS, name, data)
+        written = write_own(self.home, RETIREMENTS, name, self._signed(receipt))
         self.findings += written.remarks
-        return written.path, digest(data)
+        return written.path, written.sha256
 
     def _signed(self, value: RetirementIntent | RetirementReceipt) -> bytes:
         payload = canonical.canonical(value)

@@ -34,12 +34,11 @@ from symbi_recover.core.retirement import (
     RetireReport,
     Seen,
 )
-from symbi_recover.core.witness import Scan
 from symbi_recover.read.evidence.opener import FileFacts
 from symbi_recover.read.retirement.census import take_census, wait_for_quiet
 from symbi_recover.read.retirement.clients import scan_clients
 from symbi_recover.read.retirement.engine import absence_of, look_at_engine
-from symbi_recover.read.retirement.examine import Examination, Fenced, examine, with_run
+from symbi_recover.read.retirement.examine import Examination, Fenced, examine, scan_details, with_run
 from symbi_recover.read.retirement.notes import RETIREMENTS
 from symbi_recover.read.retirement.table import decide, might_retire
 from symbi_recover.write.atomic import changing, sync_folder
@@ -211,7 +210,7 @@ class Run:
             return fenced
         folders = (self.held.path, self.asker.given_path)
         scan = scan_clients(seen.view.record, folders, self.asker.host)
-        self._note_scan(scan)
+        self.details |= scan_details(scan)
         fenced = replace(fenced, scans=(*fenced.scans, scan))
         sight = seen.sight
         rows = {row.row for row in decide(self._evidence(seen, fenced)).rows if row.holds}
@@ -222,13 +221,6 @@ class Run:
                 self.details[census.code] = census.why or ""
             fenced = replace(fenced, quiescence=census)
         return self._same(seen, fenced, work)
-
-    def _note_scan(self, scan: Scan) -> None:
-        if scan.hits:
-            hits = [f"process {hit.pid} ({hit.program}): {hit.why}" for hit in scan.hits]
-            self.details["client_alive"] = "; ".join(hits)
-        if scan.unreliable:
-            self.details["client_scan_unreliable"] = "; ".join(scan.unreliable)
 
     def _same(self, seen: Examination, fenced: Fenced, work: FenceWork) -> Fenced:
         """Step 5."""

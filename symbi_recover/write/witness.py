@@ -22,7 +22,7 @@ from symbi_recover.read.retirement.table import PHASES
 from symbi_recover.read.verify.lease_judge import judge
 from symbi_recover.read.verify.lease_store import read_store
 from symbi_recover.wire import canonical
-from symbi_recover.wire.retirement import digest, encode
+from symbi_recover.wire.retirement import encode
 from symbi_recover.write.ledger import Recorder
 from symbi_recover.write.notes import Written, write_own
 from symbi_recover.write.supervisor import supervisor_lock
@@ -107,7 +107,7 @@ def _recorded(
     except RecoverError as error:
         request.recorder.finish("failed", error=error)
         raise
-    receipts = {written.path: digest(encode(made)) for written, made in pairs}
+    receipts = {written.path: written.sha256 for written, _ in pairs}
     request.recorder.finish("done", receipts=receipts)
     return pairs
 

@@ -291,18 +291,24 @@ def _times(record: RecordIdentity, sight: EngineSight, host: Host) -> Times:
 
 
 def _details(wrapper: str | None, scan: Scan, view: LeaseView) -> dict[str, str]:
-    details: dict[str, str] = {}
+    details = scan_details(scan)
     if wrapper is not None:
         details["client_is_wrapper"] = wrapper
+    if view.record.staging:
+        details["staging_unacknowledged"] = f"snapshots {', '.join(view.record.staging)}"
+    details["phase_not_retirable"] = f"phase {view.phase}"
+    return details
+
+
+def scan_details(scan: Scan) -> dict[str, str]:
+    """What is known of a client scan's codes besides their own sentences."""
+    details: dict[str, str] = {}
     if scan.hits:
         details["client_alive"] = "; ".join(
             f"process {hit.pid} ({hit.program}): {hit.why}" for hit in scan.hits
         )
     if scan.unreliable:
         details["client_scan_unreliable"] = "; ".join(scan.unreliable)
-    if view.record.staging:
-        details["staging_unacknowledged"] = f"snapshots {', '.join(view.record.staging)}"
-    details["phase_not_retirable"] = f"phase {view.phase}"
     return details
 
 
